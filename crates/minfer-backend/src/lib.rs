@@ -1,0 +1,1 @@
+//! The backend contract (kernels, capabilities, regions) with the null, deferring and reference backends.

@@ -1,0 +1,3 @@
+//! The `minfer` command: reads flags and environment, picks backends, prints.
+
+fn main() {}

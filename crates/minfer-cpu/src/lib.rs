@@ -1,0 +1,1 @@
+//! The fast CPU backend: worker pool, quantised dots and matrix products, attention; SIMD chosen at run time.

@@ -1,0 +1,1 @@
+//! GGUF files: bytes to metadata and tensor table, and back; block formats.

@@ -1,0 +1,1 @@
+//! The compute graph: a closed set of operations, shape rules, verification, printing.

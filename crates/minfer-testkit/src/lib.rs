@@ -1,0 +1,1 @@
+//! Development only: tiny GGUF models, golden runner, generators, tolerances.

@@ -1,0 +1,1 @@
+//! Tokenizers, streaming decoding and chat templates, from a plain specification.

@@ -1,0 +1,1 @@
+//! minfer, the library: run GGUF language models with a memory plan known before loading.
