@@ -1,1 +1,17 @@
-//! The backend contract (kernels, capabilities, regions) with the null, deferring and reference backends.
+//! The contract between plans and the machines that run them.
+//!
+//! Takes: [`Step`]s, each a [`Kernel`] with the bytes it works on. Gives: the [`Backend`] trait, [`Capabilities`] for
+//! the planner, and the backends every test can use: [`ReferenceBackend`] (scalar f32, the oracle), [`NullBackend`]
+//! (computes nothing) and [`DeferringBackend`] (only queues until it is synchronised). Must not know: plans, models, files.
+
+mod backend;
+mod buffer;
+mod capabilities;
+mod kernel;
+mod step;
+
+pub use backend::{Backend, BackendError, HostBytes};
+pub use buffer::{BackendId, BufRef, RegionId};
+pub use capabilities::Capabilities;
+pub use kernel::Kernel;
+pub use step::{KvPair, Operand, Step, WeightOperand};
