@@ -1,0 +1,299 @@
+//! Greedy placement: takes an order of buffers, places one after the other into a gap between those already placed that
+//! live at the same time. Must not know where orders come from.
+
+use crate::fixed::align_up;
+use crate::sections::{MaxTree, Sections};
+use crate::{Buffer, Problem};
+
+/// Which gap a buffer goes to.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Fit {
+    /// The lowest gap it fits in.
+    First,
+    /// The gap with fewest bytes to spare, the lowest of those; above everything only if there is no gap.
+    Best,
+}
+
+/// Work left, in nodes. Counting instead of timing keeps answers equal on all machines.
+pub(crate) struct Budget(pub(crate) u64);
+
+impl Budget {
+    pub(crate) fn spend(&mut self, nodes: usize) {
+        self.0 = self.0.saturating_sub(nodes as u64);
+    }
+
+    pub(crate) fn is_spent(&self) -> bool {
+        self.0 == 0
+    }
+}
+
+/// A block in the way: an address range with a lifetime.
+#[derive(Clone, Copy)]
+struct Block {
+    offset: u64,
+    top: u64,
+    lower: u64,
+    upper: u64,
+}
+
+/// The problem made ready for many placements of its free buffers with bytes.
+pub(crate) struct Greedy<'a> {
+    pub(crate) buffers: &'a [Buffer],
+    /// The free buffers with bytes, ascending: what an order is a permutation of.
+    pub(crate) free: Vec<usize>,
+    fixed: Vec<usize>,
+    by_lower: Vec<usize>,          // fixed and free, by first step
+    lowers: Vec<u64>,              // their first steps
+    rank: Vec<usize>,              // buffer -> position in by_lower
+    pub(crate) degree: Vec<usize>, // buffer -> how many others it meets
+    // State of the placement in progress.
+    offsets: Vec<u64>,
+    ends: MaxEnds,
+    blocks: Vec<Block>, // placed, ascending by offset
+    met: Vec<usize>,
+}
+
+impl<'a> Greedy<'a> {
+    pub(crate) fn new(problem: &'a Problem) -> Self {
+        let buffers = &problem.buffers[..];
+        let mut by_lower: Vec<usize> = (0..buffers.len())
+            .filter(|&i| buffers[i].size > 0)
+            .collect();
+        let mut uppers: Vec<u64> = by_lower.iter().map(|&i| buffers[i].upper).collect();
+        uppers.sort_unstable();
+        let (fixed, free) = by_lower.iter().partition(|&&i| buffers[i].offset.is_some());
+        by_lower.sort_by_key(|&i| buffers[i].lower);
+        let lowers: Vec<u64> = by_lower.iter().map(|&i| buffers[i].lower).collect();
+        let (mut rank, mut degree) = (vec![0; buffers.len()], vec![0; buffers.len()]);
+        for (r, &i) in by_lower.iter().enumerate() {
+            rank[i] = r;
+            let begun = lowers.partition_point(|&l| l < buffers[i].upper);
+            let ended = uppers.partition_point(|&u| u <= buffers[i].lower);
+            degree[i] = begun - ended - 1;
+        }
+        let ends = MaxEnds::new(by_lower.len());
+        let offsets = buffers.iter().map(|b| b.offset.unwrap_or(0)).collect();
+        Self {
+            buffers,
+            free,
+            fixed,
+            by_lower,
+            lowers,
+            rank,
+            degree,
+            offsets,
+            ends,
+            blocks: Vec::new(),
+            met: Vec::new(),
+        }
+    }
+
+    /// Places the free buffers in this order. `Err(position)` as soon as the buffer at that position would end above
+    /// `limit`. The offsets are those of all buffers, by index.
+    pub(crate) fn place(
+        &mut self,
+        order: &[usize],
+        fit: Fit,
+        limit: u64,
+        budget: &mut Budget,
+    ) -> Result<&[u64], usize> {
+        self.blocks.clear();
+        self.ends.clear();
+        for k in 0..self.fixed.len() {
+            self.put(
+                self.fixed[k],
+                self.buffers[self.fixed[k]].offset.unwrap_or(0),
+            );
+        }
+        for (position, &i) in order.iter().enumerate() {
+            let offset = self.find(i, fit, budget);
+            if offset + self.buffers[i].size > limit {
+                return Err(position);
+            }
+            self.put(i, offset);
+        }
+        Ok(&self.offsets)
+    }
+
+    fn put(&mut self, i: usize, offset: u64) {
+        let b = &self.buffers[i];
+        self.offsets[i] = offset;
+        self.ends.set(self.rank[i], b.upper);
+        let block = Block {
+            offset,
+            top: offset + b.size,
+            lower: b.lower,
+            upper: b.upper,
+        };
+        let at = self
+            .blocks
+            .partition_point(|x| (x.offset, x.top) < (block.offset, block.top));
+        self.blocks.insert(at, block);
+    }
+
+    fn find(&mut self, i: usize, fit: Fit, budget: &mut Budget) -> u64 {
+        let b = &self.buffers[i];
+        let mut gaps = Gaps::new(b, fit);
+        // Two ways to meet the neighbours by address: filter all placed blocks, or collect and sort the neighbours.
+        let expected = self.degree[i] * self.blocks.len() / self.by_lower.len();
+        if expected * (expected.max(2).ilog2() as usize + 4) >= self.blocks.len() {
+            let mut seen = 0;
+            for x in &self.blocks {
+                seen += 1;
+                if x.lower < b.upper && b.lower < x.upper && gaps.pass(x.offset, x.top) {
+                    break;
+                }
+            }
+            budget.spend(seen + 1);
+        } else {
+            let begun = self.lowers.partition_point(|&l| l < b.upper);
+            self.met.clear();
+            self.ends.above(b.lower, begun, &mut self.met);
+            budget.spend(8 * self.met.len() + 16);
+            for m in &mut self.met {
+                *m = self.by_lower[*m];
+            }
+            self.met.sort_unstable_by_key(|&j| self.offsets[j]);
+            for &j in &self.met {
+                if gaps.pass(self.offsets[j], self.offsets[j] + self.buffers[j].size) {
+                    break;
+                }
+            }
+        }
+        gaps.choice()
+    }
+}
+
+/// Walks over neighbours by ascending offset and remembers the gap to take.
+struct Gaps {
+    size: u64,
+    alignment: u64,
+    fit: Fit,
+    cursor: u64,              // aligned; everything below is taken or too small
+    best: Option<(u64, u64)>, // bytes to spare, offset
+}
+
+impl Gaps {
+    fn new(b: &Buffer, fit: Fit) -> Self {
+        Self {
+            size: b.size,
+            alignment: b.alignment,
+            fit,
+            cursor: 0,
+            best: None,
+        }
+    }
+
+    /// Passes a neighbour; true once no later gap can be better.
+    #[inline]
+    fn pass(&mut self, offset: u64, top: u64) -> bool {
+        if offset >= self.cursor + self.size {
+            let spare = offset - self.cursor - self.size;
+            if self.best.is_none_or(|(least, _)| spare < least) {
+                self.best = Some((spare, self.cursor));
+            }
+            if spare == 0 || self.fit == Fit::First {
+                return true;
+            }
+        }
+        if top > self.cursor {
+            self.cursor =
+                align_up(top, self.alignment).expect("a valid problem stacks within 64 bits");
+        }
+        false
+    }
+
+    fn choice(&self) -> u64 {
+        self.best.map_or(self.cursor, |(_, offset)| offset)
+    }
+}
+
+/// The last steps of the placed buffers, over positions by first step: finds those that end after a step.
+struct MaxEnds {
+    len: usize,
+    max: Vec<u64>,
+}
+
+impl MaxEnds {
+    fn new(len: usize) -> Self {
+        let len = len.next_power_of_two();
+        Self {
+            len,
+            max: vec![0; 2 * len],
+        }
+    }
+
+    fn clear(&mut self) {
+        self.max.fill(0);
+    }
+
+    fn set(&mut self, position: usize, upper: u64) {
+        let mut node = position + self.len;
+        while node > 0 && self.max[node] < upper {
+            self.max[node] = upper;
+            node >>= 1;
+        }
+    }
+
+    /// Collects the positions in `[0, end)` whose value is above `lower`.
+    fn above(&self, lower: u64, end: usize, into: &mut Vec<usize>) {
+        self.descend(1, 0, self.len, lower, end, into);
+    }
+
+    fn descend(
+        &self,
+        node: usize,
+        from: usize,
+        len: usize,
+        lower: u64,
+        end: usize,
+        into: &mut Vec<usize>,
+    ) {
+        if from >= end || self.max[node] <= lower {
+            return;
+        }
+        if len == 1 {
+            into.push(from);
+            return;
+        }
+        let half = len / 2;
+        self.descend(2 * node, from, half, lower, end, into);
+        self.descend(2 * node + 1, from + half, half, lower, end, into);
+    }
+}
+
+/// An order by rising ground: time after time the buffer that can lie lowest on top of all that came before, ties by
+/// `key`, highest first. Only for problems without fixed buffers: ground knows no gaps.
+pub(crate) fn rising_order(greedy: &Greedy<'_>, key: &[u128]) -> Vec<usize> {
+    use std::cmp::Reverse;
+    use std::collections::BinaryHeap;
+
+    let buffers = greedy.buffers;
+    let sections = Sections::new(greedy.free.iter().map(|&i| &buffers[i]));
+    let spans: Vec<_> = greedy
+        .free
+        .iter()
+        .map(|&i| sections.of(&buffers[i]))
+        .collect();
+    let mut ground = MaxTree::new(sections.len());
+    let offset_on = |ground: &MaxTree, k: usize| {
+        align_up(ground.max(spans[k]), buffers[greedy.free[k]].alignment)
+            .expect("a valid problem stacks within 64 bits")
+    };
+    // Ground only rises, so an entry that is still true when it comes up is the lowest.
+    let mut heap: BinaryHeap<_> = (0..spans.len())
+        .map(|k| Reverse((0u64, Reverse(key[greedy.free[k]]), k)))
+        .collect();
+    let mut order = Vec::with_capacity(spans.len());
+    while let Some(Reverse((claimed, rank, k))) = heap.pop() {
+        let offset = offset_on(&ground, k);
+        if offset > claimed {
+            heap.push(Reverse((offset, rank, k)));
+            continue;
+        }
+        let i = greedy.free[k];
+        ground.raise(spans[k], offset + buffers[i].size);
+        order.push(i);
+    }
+    order
+}
