@@ -78,7 +78,9 @@ pub enum ModelError {
         got: u64,
     },
     /// A tensor that must be there.
-    #[error("the {slot} is missing: there is no tensor `{tensor}`; the file is incomplete or of a variant that is not supported")]
+    #[error(
+        "the {slot} is missing: there is no tensor `{tensor}`; the file is incomplete or of a variant that is not supported"
+    )]
     MissingTensor {
         /// What it is for.
         slot: Slot,
@@ -86,7 +88,7 @@ pub enum ModelError {
         tensor: String,
     },
     /// A tensor that would be ignored.
-    #[error("the tensor `{}` is no part of architecture {arch} as minfer computes it{}; it would answer nonsense", tensor.escape_debug(), others(*others))]
+    #[error("the tensor `{}` is no part of architecture {arch} as minfer computes it{}; it would answer nonsense", tensor.escape_debug(), and_more(*others))]
     UnknownTensor {
         /// The first such tensor.
         tensor: String,
@@ -151,7 +153,7 @@ pub enum ModelError {
     },
 }
 
-fn others(count: usize) -> String {
+fn and_more(count: usize) -> String {
     if count == 0 { String::new() } else { format!(" (nor are {count} more)") }
 }
 

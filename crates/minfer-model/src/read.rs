@@ -152,10 +152,9 @@ impl<'a> Keys<'a> {
     /// Refuses a sliding window that would hide anything within the trained context.
     pub(crate) fn refuse_window(&self, n_ctx_train: u32) -> Result<(), ModelError> {
         match self.count(keys::SLIDING_WINDOW, 0)? {
-            Some(window) if window > 0 && window < n_ctx_train => Err(ModelError::UnsupportedSetting {
-                key: self.key(keys::SLIDING_WINDOW),
-                got: window.to_string(),
-            }),
+            Some(window) if window > 0 && window < n_ctx_train => {
+                Err(ModelError::UnsupportedSetting { key: self.key(keys::SLIDING_WINDOW), got: window.to_string() })
+            }
             _ => Ok(()),
         }
     }

@@ -2,10 +2,10 @@
 //! and in the end refuses tensors that nobody took; must not know architectures.
 
 use crate::error::{ModelError, Shape2, matrix_format};
+use crate::hyper::Hyper;
 use crate::role::{Role, Slot};
 use crate::spec::Options;
 use crate::weights::{LayerWeights, Weights};
-use crate::hyper::Hyper;
 use minfer_gguf::{DType, GgufFile, TensorInfo};
 use minfer_graph::{Weight, WeightSource};
 use std::collections::HashSet;
@@ -137,9 +137,7 @@ impl<'a> Tensors<'a> {
         let mut unknown = self.file.tensors().iter().filter(|info| !self.taken.contains(info.name.as_str()));
         match unknown.next() {
             None => Ok(()),
-            Some(first) => {
-                Err(ModelError::UnknownTensor { tensor: first.name.clone(), arch, others: unknown.count() })
-            }
+            Some(first) => Err(ModelError::UnknownTensor { tensor: first.name.clone(), arch, others: unknown.count() }),
         }
     }
 }

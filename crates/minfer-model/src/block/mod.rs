@@ -10,7 +10,9 @@ use crate::error::ModelError;
 use crate::kv::kv_cols;
 use crate::spec::{ModelSpec, Rope};
 use crate::weights::LayerWeights;
-use minfer_graph::{Graph, GraphBuilder, GraphError, GraphParams, NodeId, NodeSpec, Op, Rows, Shape, ValueType, Weight};
+use minfer_graph::{
+    Graph, GraphBuilder, GraphError, GraphParams, NodeId, NodeSpec, Op, Rows, Shape, ValueType, Weight,
+};
 
 /// Names of the inputs that the host writes before each run; all 32-bit integers.
 pub mod input {
