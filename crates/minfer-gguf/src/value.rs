@@ -143,11 +143,7 @@ impl fmt::Debug for Text {
 /// Invalid bytes become replacement characters; control characters are escaped.
 impl fmt::Display for Text {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "{}",
-            String::from_utf8_lossy(self.as_bytes()).escape_debug()
-        )
+        write!(f, "{}", String::from_utf8_lossy(self.as_bytes()).escape_debug())
     }
 }
 

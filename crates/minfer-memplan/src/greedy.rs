@@ -56,9 +56,7 @@ pub(crate) struct Greedy<'a> {
 impl<'a> Greedy<'a> {
     pub(crate) fn new(problem: &'a Problem) -> Self {
         let buffers = &problem.buffers[..];
-        let mut by_lower: Vec<usize> = (0..buffers.len())
-            .filter(|&i| buffers[i].size > 0)
-            .collect();
+        let mut by_lower: Vec<usize> = (0..buffers.len()).filter(|&i| buffers[i].size > 0).collect();
         let mut uppers: Vec<u64> = by_lower.iter().map(|&i| buffers[i].upper).collect();
         uppers.sort_unstable();
         let (fixed, free) = by_lower.iter().partition(|&&i| buffers[i].offset.is_some());
@@ -100,10 +98,7 @@ impl<'a> Greedy<'a> {
         self.blocks.clear();
         self.ends.clear();
         for k in 0..self.fixed.len() {
-            self.put(
-                self.fixed[k],
-                self.buffers[self.fixed[k]].offset.unwrap_or(0),
-            );
+            self.put(self.fixed[k], self.buffers[self.fixed[k]].offset.unwrap_or(0));
         }
         for (position, &i) in order.iter().enumerate() {
             let offset = self.find(i, fit, budget);
@@ -119,15 +114,8 @@ impl<'a> Greedy<'a> {
         let b = &self.buffers[i];
         self.offsets[i] = offset;
         self.ends.set(self.rank[i], b.upper);
-        let block = Block {
-            offset,
-            top: offset + b.size,
-            lower: b.lower,
-            upper: b.upper,
-        };
-        let at = self
-            .blocks
-            .partition_point(|x| (x.offset, x.top) < (block.offset, block.top));
+        let block = Block { offset, top: offset + b.size, lower: b.lower, upper: b.upper };
+        let at = self.blocks.partition_point(|x| (x.offset, x.top) < (block.offset, block.top));
         self.blocks.insert(at, block);
     }
 
@@ -175,13 +163,7 @@ struct Gaps {
 
 impl Gaps {
     fn new(b: &Buffer, fit: Fit) -> Self {
-        Self {
-            size: b.size,
-            alignment: b.alignment,
-            fit,
-            cursor: 0,
-            best: None,
-        }
+        Self { size: b.size, alignment: b.alignment, fit, cursor: 0, best: None }
     }
 
     /// Passes a neighbour; true once no later gap can be better.
@@ -197,8 +179,7 @@ impl Gaps {
             }
         }
         if top > self.cursor {
-            self.cursor =
-                align_up(top, self.alignment).expect("a valid problem stacks within 64 bits");
+            self.cursor = align_up(top, self.alignment).expect("a valid problem stacks within 64 bits");
         }
         false
     }
@@ -217,10 +198,7 @@ struct MaxEnds {
 impl MaxEnds {
     fn new(len: usize) -> Self {
         let len = len.next_power_of_two();
-        Self {
-            len,
-            max: vec![0; 2 * len],
-        }
+        Self { len, max: vec![0; 2 * len] }
     }
 
     fn clear(&mut self) {
@@ -240,15 +218,7 @@ impl MaxEnds {
         self.descend(1, 0, self.len, lower, end, into);
     }
 
-    fn descend(
-        &self,
-        node: usize,
-        from: usize,
-        len: usize,
-        lower: u64,
-        end: usize,
-        into: &mut Vec<usize>,
-    ) {
+    fn descend(&self, node: usize, from: usize, len: usize, lower: u64, end: usize, into: &mut Vec<usize>) {
         if from >= end || self.max[node] <= lower {
             return;
         }
@@ -270,20 +240,14 @@ pub(crate) fn rising_order(greedy: &Greedy<'_>, key: &[u128]) -> Vec<usize> {
 
     let buffers = greedy.buffers;
     let sections = Sections::new(greedy.free.iter().map(|&i| &buffers[i]));
-    let spans: Vec<_> = greedy
-        .free
-        .iter()
-        .map(|&i| sections.of(&buffers[i]))
-        .collect();
+    let spans: Vec<_> = greedy.free.iter().map(|&i| sections.of(&buffers[i])).collect();
     let mut ground = MaxTree::new(sections.len());
     let offset_on = |ground: &MaxTree, k: usize| {
         align_up(ground.max(spans[k]), buffers[greedy.free[k]].alignment)
             .expect("a valid problem stacks within 64 bits")
     };
     // Ground only rises, so an entry that is still true when it comes up is the lowest.
-    let mut heap: BinaryHeap<_> = (0..spans.len())
-        .map(|k| Reverse((0u64, Reverse(key[greedy.free[k]]), k)))
-        .collect();
+    let mut heap: BinaryHeap<_> = (0..spans.len()).map(|k| Reverse((0u64, Reverse(key[greedy.free[k]]), k))).collect();
     let mut order = Vec::with_capacity(spans.len());
     while let Some(Reverse((claimed, rank, k))) = heap.pop() {
         let offset = offset_on(&ground, k);

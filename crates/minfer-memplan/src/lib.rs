@@ -17,8 +17,7 @@ mod sections;
 pub use bound::{LowerBound, lower_bound};
 pub use check::{Violation, check, check_certificate};
 pub use place::{
-    Certificate, Options, PlaceError, Placed, Placement, Strategy, UnknownStrategy, Verdict, place,
-    place_with,
+    Certificate, Options, PlaceError, Placed, Placement, Strategy, UnknownStrategy, Verdict, place, place_with,
 };
 pub use pool::class_bytes;
 pub use problem::{Buffer, Problem, ProblemError};

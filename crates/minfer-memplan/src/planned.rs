@@ -13,13 +13,7 @@ pub(crate) fn offsets(problem: &Problem, bound: &LowerBound, node_budget: u64) -
     if let Ok(pooled) = pool::offsets(problem) {
         best.keep_lower(Placement::new(problem, pooled.offsets));
     }
-    let mut search = Search {
-        problem,
-        bound,
-        greedy: Greedy::new(problem),
-        best,
-        budget: Budget(node_budget),
-    };
+    let mut search = Search { problem, bound, greedy: Greedy::new(problem), best, budget: Budget(node_budget) };
     search.portfolio();
     search.improve();
     search.best.offsets
@@ -48,12 +42,7 @@ impl Search<'_> {
 
     /// Places in this order, keeps the result if it is lower than the best.
     fn attempt(&mut self, order: &[usize], fit: Fit) {
-        let placed = self.greedy.place(
-            order,
-            fit,
-            self.best.height.saturating_sub(1),
-            &mut self.budget,
-        );
+        let placed = self.greedy.place(order, fit, self.best.height.saturating_sub(1), &mut self.budget);
         if let Ok(offsets) = placed {
             self.best = Placement::new(self.problem, offsets.to_vec());
         }
@@ -89,10 +78,7 @@ impl Search<'_> {
         let mut order = self.greedy.free.clone();
         order.sort_by_key(|&i| (self.best.offsets[i], i));
         while !self.is_done() {
-            match self
-                .greedy
-                .place(&order, Fit::First, self.best.height - 1, &mut self.budget)
-            {
+            match self.greedy.place(&order, Fit::First, self.best.height - 1, &mut self.budget) {
                 Ok(offsets) => self.best = Placement::new(self.problem, offsets.to_vec()),
                 Err(position) => {
                     let to = random.below(position + 1);
@@ -128,11 +114,7 @@ fn keys(greedy: &Greedy<'_>, bound: &LowerBound) -> Vec<Vec<u128>> {
         loads.raise((s, s + 1), now);
     }
     let load = |i: usize| {
-        if buffers[i].size > 0 {
-            loads.max(sections.of(&buffers[i]))
-        } else {
-            0
-        }
+        if buffers[i].size > 0 { loads.max(sections.of(&buffers[i])) } else { 0 }
     };
     let all = |f: &dyn Fn(usize) -> (u64, u64)| -> Vec<u128> {
         let pair = |i| {
@@ -148,10 +130,7 @@ fn keys(greedy: &Greedy<'_>, bound: &LowerBound) -> Vec<Vec<u128>> {
         b if bound.step >= b.upper => bound.step - b.upper + 1,
         _ => 0,
     };
-    let area: Vec<u128> = buffers
-        .iter()
-        .map(|b| u128::from(b.size) * u128::from(b.duration()))
-        .collect();
+    let area: Vec<u128> = buffers.iter().map(|b| u128::from(b.size) * u128::from(b.duration())).collect();
     vec![
         all(&|i| (size(i), duration(i))),
         all(&|i| (duration(i), size(i))),
@@ -163,9 +142,7 @@ fn keys(greedy: &Greedy<'_>, bound: &LowerBound) -> Vec<Vec<u128>> {
         all(&|i| (!buffers[i].lower, size(i))), // in order of time
         all(&|i| (buffers[i].upper, size(i))),  // against it
         all(&|i| (greedy.degree[i] as u64, size(i))),
-        (0..buffers.len())
-            .map(|i| u128::from(size(i)) * (greedy.degree[i] as u128 + 1))
-            .collect(),
+        (0..buffers.len()).map(|i| u128::from(size(i)) * (greedy.degree[i] as u128 + 1)).collect(),
     ]
 }
 
