@@ -112,6 +112,16 @@ pub enum GgufError {
         /// Bytes left behind the count.
         remaining: u64,
     },
+    /// More of something than any real file has.
+    #[error("damaged: the header declares {count} {what}, at most {limit} are accepted")]
+    TooMany {
+        /// `tensors` or `metadata entries`.
+        what: &'static str,
+        /// Declared.
+        count: u64,
+        /// Accepted.
+        limit: u64,
+    },
     /// A key or name longer than the format allows.
     #[error("damaged: {place} is {got} bytes long, at most {limit} are allowed")]
     TooLong {

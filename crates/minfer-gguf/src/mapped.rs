@@ -131,6 +131,20 @@ impl View {
         }
     }
 
+    /// A range of this view, relative to its start; empty if it does not fit.
+    pub(crate) fn slice(&self, range: Range<usize>) -> View {
+        let inside = range.start <= range.end && range.end <= self.range.len();
+        let range = if inside {
+            self.range.start + range.start..self.range.start + range.end
+        } else {
+            0..0
+        };
+        View {
+            bytes: Arc::clone(&self.bytes),
+            range,
+        }
+    }
+
     pub(crate) fn as_bytes(&self) -> &[u8] {
         self.bytes
             .as_ref()
