@@ -144,6 +144,12 @@ pub enum GgufError {
         /// Where.
         place: Place,
     },
+    /// A key or tensor name with a control character.
+    #[error("damaged: {place} contains a control character")]
+    ControlInName {
+        /// Where.
+        place: Place,
+    },
     /// Two metadata entries with one key.
     #[error("the metadata key `{key}` occurs twice; convert the model again")]
     DuplicateKey {

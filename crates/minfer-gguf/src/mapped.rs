@@ -100,6 +100,14 @@ impl AsRef<[u8]> for MappedBytes {
     }
 }
 
+impl std::ops::Deref for MappedBytes {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        self.as_ref()
+    }
+}
+
 impl std::fmt::Debug for MappedBytes {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let kind = if self.is_mapped() { "mapped" } else { "owned" };

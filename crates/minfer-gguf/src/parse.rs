@@ -24,7 +24,7 @@ pub(crate) const DEFAULT_ALIGNMENT: u64 = 32;
 pub(crate) const ALIGNMENTS: std::ops::RangeInclusive<u64> = 8..=1 << 20;
 /// The format's limit for keys; tensor names are shorter still.
 const MAX_NAME_BYTES: u64 = 65_535;
-const MAX_DIMS: u32 = 4;
+pub(crate) const MAX_DIMS: u32 = 4;
 /// An array of arrays of arrays of arrays is the deepest accepted.
 const MAX_DEPTH: u32 = 4;
 /// Far above any real file; keeps the tables of a hostile one small.
@@ -47,7 +47,7 @@ pub(crate) struct Parsed {
 
 /// Reads one file. `part` is stored in the tensors.
 pub(crate) fn parse(bytes: Arc<MappedBytes>, part: usize) -> Result<Parsed, GgufError> {
-    let all = bytes.as_ref().as_ref();
+    let all: &[u8] = &bytes;
     let mut reader = Reader::new(all);
     let header = |short: crate::reader::Short| short.at(Place::Header);
 
@@ -126,7 +126,7 @@ fn entry(
     Ok(Entry { key, value })
 }
 
-/// A key or tensor name: not empty, not huge, UTF-8.
+/// A key or tensor name: not empty, not huge, UTF-8 without control characters.
 fn name(reader: &mut Reader<'_>, place: impl Fn() -> Place) -> Result<String, GgufError> {
     let len = reader.u64().map_err(|short| short.at(place()))?;
     let bytes = reader.take(len).map_err(|short| short.at(place()))?;
@@ -141,6 +141,10 @@ fn name(reader: &mut Reader<'_>, place: impl Fn() -> Place) -> Result<String, Gg
         });
     }
     let text = std::str::from_utf8(bytes).map_err(|_| GgufError::NotUtf8 { place: place() })?;
+    // Names end up in messages and on terminals.
+    if text.chars().any(char::is_control) {
+        return Err(GgufError::ControlInName { place: place() });
+    }
     Ok(text.to_owned())
 }
 

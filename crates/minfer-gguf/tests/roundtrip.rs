@@ -73,7 +73,7 @@ fn disk_and_memory_agree() {
     assert_eq!(disk.file_bytes(), std::fs::metadata(&path).unwrap().len());
     let tensor = disk.tensor("blk.2.weight").unwrap();
     let region = disk.parts()[tensor.part].bytes();
-    let from_region = &(*region).as_ref()[tensor.offset as usize..][..tensor.n_bytes as usize];
+    let from_region = &region[tensor.offset as usize..][..tensor.n_bytes as usize];
     assert_eq!(from_region, disk.tensor_bytes(tensor));
     let tokens: Vec<&[u8]> = disk
         .metadata()
@@ -83,11 +83,7 @@ fn disk_and_memory_agree() {
         .collect();
     assert_eq!(tokens, [&b"<s>"[..], b"", b"\xff\xfe", "é".as_bytes()]);
     drop(disk);
-    assert_eq!(
-        (*region).as_ref()[..4],
-        *b"GGUF",
-        "the region outlives the file"
-    );
+    assert_eq!(region[..4], *b"GGUF", "the region outlives the file");
 }
 
 #[test]
@@ -203,6 +199,19 @@ fn broken_sets_say_which_part() {
     twice[1] = other.to_bytes();
     let error = GgufFile::from_parts(twice).unwrap_err();
     assert!(matches!(error, GgufError::SplitMismatch { .. }), "{error}");
+
+    let extra = vec![sample().to_bytes(), sample().to_bytes()];
+    let error = GgufFile::from_parts(extra).unwrap_err();
+    assert!(
+        matches!(
+            error,
+            GgufError::SplitMismatch {
+                key: "split.count",
+                ..
+            }
+        ),
+        "{error}"
+    );
 
     let error = GgufFile::from_bytes(sample().to_parts(2).swap_remove(0)).unwrap_err();
     assert!(
@@ -349,4 +358,35 @@ proptest! {
         prop_assert_eq!(file.metadata().get("no such key"), None);
         prop_assert_eq!(file.tensor("no such tensor"), None);
     }
+}
+
+#[test]
+fn the_writer_refuses_what_the_reader_would() {
+    let mut writer = GgufWriter::new();
+    let refused = writer.tensor("t", &[], DType::F32, vec![0; 4]);
+    assert!(matches!(refused, Err(GgufError::DimCount { got: 0, .. })));
+    let refused = writer.tensor("t", &[2], DType::F32, vec![0; 4]);
+    assert!(matches!(
+        refused,
+        Err(GgufError::DataSize {
+            expected: 8,
+            got: 4,
+            ..
+        })
+    ));
+    let refused = writer.tensor_f32("t", &[2], DType::F32, &[0.0]);
+    assert!(matches!(refused, Err(GgufError::DataSize { .. })));
+    let refused = writer.tensor_f32("t", &[32], DType::Q8_0, &[f32::NAN; 32]);
+    assert!(matches!(refused, Err(GgufError::Encode { .. })));
+    let refused = writer.tensor_f32("t", &[32], DType::Q4_K, &[0.0; 32]);
+    assert!(matches!(
+        refused,
+        Err(GgufError::RowLength {
+            row: 32,
+            block: 256,
+            ..
+        })
+    ));
+    let file = GgufFile::from_bytes(writer.to_bytes()).unwrap();
+    assert!(file.tensors().is_empty(), "a refused tensor is not written");
 }
