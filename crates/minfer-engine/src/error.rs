@@ -86,7 +86,9 @@ pub enum EngineError {
     #[error("the prompt is empty: there is nothing to answer")]
     EmptyPrompt,
     /// A KV cache asked for again in another size.
-    #[error("the KV regions of layer {layer} hold {expected} bytes each, {got} were asked for; their size cannot change")]
+    #[error(
+        "the KV regions of layer {layer} hold {expected} bytes each, {got} were asked for; their size cannot change"
+    )]
     KvSizeChanged {
         /// Layer.
         layer: u32,

@@ -67,7 +67,10 @@ impl Array {
 
     /// The strings, as bytes (tokens may be invalid UTF-8). `None` for another element type.
     pub fn strings(&self) -> Option<Strings<'_>> {
-        (self.elem == ValueType::String).then(|| Strings { reader: Reader::new(self.as_bytes()), left: self.len })
+        (self.elem == ValueType::String).then(|| Strings {
+            reader: Reader::new(self.as_bytes()),
+            left: self.len,
+        })
     }
 
     /// The integers of any integer type. `None` for another element type, or if a
@@ -105,23 +108,21 @@ impl Array {
         }
     }
 
-    /// The inner arrays, as values are copied cheaply. `None` for another element type.
-    pub fn arrays(&self) -> Option<Vec<Array>> {
-        if self.elem != ValueType::Array {
-            return None;
-        }
-        let mut reader = Reader::new(self.as_bytes());
-        let mut inner = Vec::new();
-        for _ in 0..self.len {
-            let (elem, len, bytes) = crate::parse::array_parts(&mut reader)?;
-            inner.push(Array::new(elem, len, View::from_vec(bytes.to_vec())));
-        }
-        Some(inner)
+    /// Walks the inner arrays, which share the bytes. `None` for another element type.
+    pub fn arrays(&self) -> Option<impl Iterator<Item = Array>> {
+        let mut reader = (self.elem == ValueType::Array).then(|| Reader::new(self.as_bytes()))?;
+        Some((0..self.len).map_while(move |_| {
+            let (elem, len, range) = crate::parse::inner_array(&mut reader)?;
+            Some(Array::new(elem, len, self.view.slice(range)))
+        }))
     }
 
     fn scalars<T>(&self, decode: fn(&[u8]) -> T) -> Option<Scalars<'_, T>> {
         let size = self.elem.fixed_bytes()?;
-        Some(Scalars { chunks: self.as_bytes().chunks_exact(size), decode })
+        Some(Scalars {
+            chunks: self.as_bytes().chunks_exact(size),
+            decode,
+        })
     }
 
     /// Appends element type, count and elements.
@@ -251,6 +252,9 @@ mod tests {
         assert_eq!(ints.get(3), None);
         assert_eq!(ints.collect::<Vec<_>>(), [1, -2, 3]);
         assert!(Array::from(&[1u64, u64::MAX][..]).ints().is_none());
-        assert_eq!(Array::from(&[0.5f64][..]).f32s().and_then(|mut f| f.next()), Some(0.5));
+        assert_eq!(
+            Array::from(&[0.5f64][..]).f32s().and_then(|mut f| f.next()),
+            Some(0.5)
+        );
     }
 }

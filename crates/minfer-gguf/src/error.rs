@@ -112,6 +112,16 @@ pub enum GgufError {
         /// Bytes left behind the count.
         remaining: u64,
     },
+    /// More of something than any real file has.
+    #[error("damaged: the header declares {count} {what}, at most {limit} are accepted")]
+    TooMany {
+        /// `tensors` or `metadata entries`.
+        what: &'static str,
+        /// Declared.
+        count: u64,
+        /// Accepted.
+        limit: u64,
+    },
     /// A key or name longer than the format allows.
     #[error("damaged: {place} is {got} bytes long, at most {limit} are allowed")]
     TooLong {
@@ -131,6 +141,12 @@ pub enum GgufError {
     /// Text that must be UTF-8 and is not.
     #[error("damaged: {place} is not valid UTF-8")]
     NotUtf8 {
+        /// Where.
+        place: Place,
+    },
+    /// A key or tensor name with a control character.
+    #[error("damaged: {place} contains a control character")]
+    ControlInName {
         /// Where.
         place: Place,
     },
@@ -207,7 +223,9 @@ pub enum GgufError {
         most: u32,
     },
     /// A dimension of size zero.
-    #[error("tensor `{tensor}` has no elements: its dimensions are {dims:?}; convert the model again")]
+    #[error(
+        "tensor `{tensor}` has no elements: its dimensions are {dims:?}; convert the model again"
+    )]
     ZeroDim {
         /// The tensor.
         tensor: String,
@@ -255,7 +273,9 @@ pub enum GgufError {
         problem: crate::block::BlockError,
     },
     /// An offset that is not a multiple of the alignment.
-    #[error("damaged: tensor `{tensor}` starts at offset {offset}, which is not a multiple of {alignment}")]
+    #[error(
+        "damaged: tensor `{tensor}` starts at offset {offset}, which is not a multiple of {alignment}"
+    )]
     Misaligned {
         /// The tensor.
         tensor: String,
@@ -319,7 +339,9 @@ pub enum GgufError {
         count: u64,
     },
     /// A part that belongs elsewhere.
-    #[error("the parts do not belong together: `{key}` of part {part} must be {expected} but is {got}")]
+    #[error(
+        "the parts do not belong together: `{key}` of part {part} must be {expected} but is {got}"
+    )]
     SplitMismatch {
         /// The metadata key that differs.
         key: &'static str,
@@ -358,7 +380,10 @@ impl GgufError {
     pub(crate) fn in_file(self, path: &std::path::Path) -> GgufError {
         match self {
             GgufError::InFile { .. } => self,
-            problem => GgufError::InFile { path: path.to_path_buf(), problem: Box::new(problem) },
+            problem => GgufError::InFile {
+                path: path.to_path_buf(),
+                problem: Box::new(problem),
+            },
         }
     }
 }

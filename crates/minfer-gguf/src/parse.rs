@@ -6,6 +6,7 @@
 //! dimensions u64, type u32, offset u64), padding, data. Versions 2 and 3 are equal
 //! in layout.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use crate::error::{GgufError, Place};
@@ -23,9 +24,12 @@ pub(crate) const DEFAULT_ALIGNMENT: u64 = 32;
 pub(crate) const ALIGNMENTS: std::ops::RangeInclusive<u64> = 8..=1 << 20;
 /// The format's limit for keys; tensor names are shorter still.
 const MAX_NAME_BYTES: u64 = 65_535;
-const MAX_DIMS: u32 = 4;
+pub(crate) const MAX_DIMS: u32 = 4;
 /// An array of arrays of arrays of arrays is the deepest accepted.
 const MAX_DEPTH: u32 = 4;
+/// Far above any real file; keeps the tables of a hostile one small.
+const MAX_ENTRIES: u64 = 1 << 16;
+const MAX_TENSORS: u64 = 1 << 20;
 /// Key length, one letter, type, one byte.
 const LEAST_ENTRY_BYTES: u64 = 8 + 1 + 4 + 1;
 /// Name length, one letter, dimension count, one dimension, type, offset.
@@ -43,7 +47,7 @@ pub(crate) struct Parsed {
 
 /// Reads one file. `part` is stored in the tensors.
 pub(crate) fn parse(bytes: Arc<MappedBytes>, part: usize) -> Result<Parsed, GgufError> {
-    let all = bytes.as_ref().as_ref();
+    let all: &[u8] = &bytes;
     let mut reader = Reader::new(all);
     let header = |short: crate::reader::Short| short.at(Place::Header);
 
@@ -52,6 +56,14 @@ pub(crate) fn parse(bytes: Arc<MappedBytes>, part: usize) -> Result<Parsed, Gguf
     let n_entries = reader.u64().map_err(header)?;
     reader.check_count(n_entries, LEAST_ENTRY_BYTES, || Place::Header)?;
     reader.check_count(n_tensors, LEAST_TENSOR_BYTES, || Place::Header)?;
+    for (what, count, limit) in [
+        ("metadata entries", n_entries, MAX_ENTRIES),
+        ("tensors", n_tensors, MAX_TENSORS),
+    ] {
+        if count > limit {
+            return Err(GgufError::TooMany { what, count, limit });
+        }
+    }
 
     // The vectors grow as entries are found: a count alone reserves nothing.
     let mut entries = Vec::new();
@@ -71,7 +83,12 @@ pub(crate) fn parse(bytes: Arc<MappedBytes>, part: usize) -> Result<Parsed, Gguf
         place(info, data_start, alignment, all.len() as u64)?;
     }
     check_overlaps(&tensors)?;
-    Ok(Parsed { version, metadata, tensors, bytes })
+    Ok(Parsed {
+        version,
+        metadata,
+        tensors,
+        bytes,
+    })
 }
 
 /// Magic and version.
@@ -81,9 +98,14 @@ fn version(all: &[u8], reader: &mut Reader<'_>) -> Result<u32, GgufError> {
     }
     let head = all.get(..all.len().min(MAGIC.len())).unwrap_or_default();
     if !MAGIC.starts_with(head) {
-        return Err(GgufError::NotGguf { found: head.to_vec(), guess: sniff::guess(all) });
+        return Err(GgufError::NotGguf {
+            found: head.to_vec(),
+            guess: sniff::guess(all),
+        });
     }
-    reader.take(MAGIC.len() as u64).map_err(|short| short.at(Place::Header))?;
+    reader
+        .take(MAGIC.len() as u64)
+        .map_err(|short| short.at(Place::Header))?;
     let version = reader.u32().map_err(|short| short.at(Place::Header))?;
     match (version, version.swap_bytes()) {
         (2 | 3, _) => Ok(version),
@@ -92,7 +114,11 @@ fn version(all: &[u8], reader: &mut Reader<'_>) -> Result<u32, GgufError> {
     }
 }
 
-fn entry(reader: &mut Reader<'_>, index: u64, bytes: &Arc<MappedBytes>) -> Result<Entry, GgufError> {
+fn entry(
+    reader: &mut Reader<'_>,
+    index: u64,
+    bytes: &Arc<MappedBytes>,
+) -> Result<Entry, GgufError> {
     let key = name(reader, || Place::Key(index))?;
     let place = || Place::Value(key.clone());
     let ty = value_type(reader, &place)?;
@@ -100,7 +126,7 @@ fn entry(reader: &mut Reader<'_>, index: u64, bytes: &Arc<MappedBytes>) -> Resul
     Ok(Entry { key, value })
 }
 
-/// A key or tensor name: not empty, not huge, UTF-8.
+/// A key or tensor name: not empty, not huge, UTF-8 without control characters.
 fn name(reader: &mut Reader<'_>, place: impl Fn() -> Place) -> Result<String, GgufError> {
     let len = reader.u64().map_err(|short| short.at(place()))?;
     let bytes = reader.take(len).map_err(|short| short.at(place()))?;
@@ -108,9 +134,17 @@ fn name(reader: &mut Reader<'_>, place: impl Fn() -> Place) -> Result<String, Gg
         return Err(GgufError::EmptyName { place: place() });
     }
     if len > MAX_NAME_BYTES {
-        return Err(GgufError::TooLong { place: place(), got: len, limit: MAX_NAME_BYTES });
+        return Err(GgufError::TooLong {
+            place: place(),
+            got: len,
+            limit: MAX_NAME_BYTES,
+        });
     }
     let text = std::str::from_utf8(bytes).map_err(|_| GgufError::NotUtf8 { place: place() })?;
+    // Names end up in messages and on terminals.
+    if text.chars().any(char::is_control) {
+        return Err(GgufError::ControlInName { place: place() });
+    }
     Ok(text.to_owned())
 }
 
@@ -140,7 +174,10 @@ fn value(
         ValueType::Bool => Value::Bool(bool_of(reader.u8().map_err(short)?, place)?),
         ValueType::String => {
             let len = reader.string().map_err(short)?.len();
-            Value::String(Text::new(View::new(bytes, reader.pos() - len..reader.pos())))
+            Value::String(Text::new(View::new(
+                bytes,
+                reader.pos() - len..reader.pos(),
+            )))
         }
         ValueType::Array => {
             let (elem, len) = array_header(reader, place)?;
@@ -148,7 +185,11 @@ fn value(
             skip_elements(reader, elem, len, 1, place)?;
             // The count was checked against the bytes of a mapped file, so it fits.
             let len = usize::try_from(len).unwrap_or(usize::MAX);
-            Value::Array(crate::array::Array::new(elem, len, View::new(bytes, start..reader.pos())))
+            Value::Array(crate::array::Array::new(
+                elem,
+                len,
+                View::new(bytes, start..reader.pos()),
+            ))
         }
     })
 }
@@ -157,12 +198,18 @@ fn bool_of(byte: u8, place: &impl Fn() -> Place) -> Result<bool, GgufError> {
     match byte {
         0 => Ok(false),
         1 => Ok(true),
-        got => Err(GgufError::BadBool { place: place(), got }),
+        got => Err(GgufError::BadBool {
+            place: place(),
+            got,
+        }),
     }
 }
 
 /// Element type and count, the count checked against the bytes left.
-fn array_header(reader: &mut Reader<'_>, place: &impl Fn() -> Place) -> Result<(ValueType, u64), GgufError> {
+fn array_header(
+    reader: &mut Reader<'_>,
+    place: &impl Fn() -> Place,
+) -> Result<(ValueType, u64), GgufError> {
     let elem = value_type(reader, place)?;
     let len = reader.u64().map_err(|short| short.at(place()))?;
     reader.check_count(len, elem.least_bytes(), place)?;
@@ -186,11 +233,16 @@ fn skip_elements(
             }
         }
         (_, Some(size)) => {
-            reader.take(len.saturating_mul(size as u64)).map_err(|short| short.at(place()))?;
+            reader
+                .take(len.saturating_mul(size as u64))
+                .map_err(|short| short.at(place()))?;
         }
         (ValueType::Array, None) => {
             if depth >= MAX_DEPTH {
-                return Err(GgufError::TooDeep { place: place(), limit: MAX_DEPTH });
+                return Err(GgufError::TooDeep {
+                    place: place(),
+                    limit: MAX_DEPTH,
+                });
             }
             for _ in 0..len {
                 let (elem, len) = array_header(reader, place)?;
@@ -206,23 +258,31 @@ fn skip_elements(
     Ok(())
 }
 
-/// The next array inside an array: element type, length, bytes of the elements.
+/// The next array inside an array: element type, length, where its elements lie.
 /// `None` only if the bytes changed since they were checked.
-pub(crate) fn array_parts<'a>(reader: &mut Reader<'a>) -> Option<(ValueType, usize, &'a [u8])> {
+pub(crate) fn inner_array(reader: &mut Reader<'_>) -> Option<(ValueType, usize, Range<usize>)> {
     let place = || Place::Header;
     let (elem, len) = array_header(reader, &place).ok()?;
-    let mut ahead = reader.clone();
-    skip_elements(&mut ahead, elem, len, 1, &place).ok()?;
-    let bytes = reader.take((ahead.pos() - reader.pos()) as u64).ok()?;
-    Some((elem, usize::try_from(len).ok()?, bytes))
+    let start = reader.pos();
+    skip_elements(reader, elem, len, 1, &place).ok()?;
+    Some((elem, usize::try_from(len).ok()?, start..reader.pos()))
+}
+
+/// Whether readers accept this alignment.
+pub(crate) fn is_alignment(value: u64) -> bool {
+    value.is_power_of_two() && ALIGNMENTS.contains(&value)
 }
 
 fn alignment(metadata: &Metadata) -> Result<u64, GgufError> {
     let Some(got) = metadata.u64("general.alignment")? else {
         return Ok(DEFAULT_ALIGNMENT);
     };
-    if !got.is_power_of_two() || !ALIGNMENTS.contains(&got) {
-        return Err(GgufError::Alignment { got, least: *ALIGNMENTS.start(), most: *ALIGNMENTS.end() });
+    if !is_alignment(got) {
+        return Err(GgufError::Alignment {
+            got,
+            least: *ALIGNMENTS.start(),
+            most: *ALIGNMENTS.end(),
+        });
     }
     Ok(got)
 }
@@ -234,7 +294,11 @@ fn tensor(reader: &mut Reader<'_>, index: u64, part: usize) -> Result<TensorInfo
     let short = |short: crate::reader::Short| short.at(place());
     let n_dims = reader.u32().map_err(short)?;
     if n_dims == 0 || n_dims > MAX_DIMS {
-        return Err(GgufError::DimCount { tensor: name, got: n_dims, most: MAX_DIMS });
+        return Err(GgufError::DimCount {
+            tensor: name,
+            got: n_dims,
+            most: MAX_DIMS,
+        });
     }
     let mut dims = Vec::with_capacity(n_dims as usize);
     for _ in 0..n_dims {
@@ -243,19 +307,39 @@ fn tensor(reader: &mut Reader<'_>, index: u64, part: usize) -> Result<TensorInfo
     let ty = crate::dtype::TensorType::from_ggml_id(reader.u32().map_err(short)?);
     let offset = reader.u64().map_err(short)?;
     let n_bytes = measure(&name, &dims, ty)?;
-    Ok(TensorInfo { name, dims, ty, part, offset, n_bytes })
+    Ok(TensorInfo {
+        name,
+        dims,
+        ty,
+        part,
+        offset,
+        n_bytes,
+    })
 }
 
 /// Makes the offset absolute and checks that the data lie within the file.
-fn place(info: &mut TensorInfo, data_start: u64, alignment: u64, file_bytes: u64) -> Result<(), GgufError> {
+fn place(
+    info: &mut TensorInfo,
+    data_start: u64,
+    alignment: u64,
+    file_bytes: u64,
+) -> Result<(), GgufError> {
     if !info.offset.is_multiple_of(alignment) {
-        return Err(GgufError::Misaligned { tensor: info.name.clone(), offset: info.offset, alignment });
+        return Err(GgufError::Misaligned {
+            tensor: info.name.clone(),
+            offset: info.offset,
+            alignment,
+        });
     }
     let absolute = data_start.saturating_add(info.offset);
     // A type of unknown size is only known to start inside the file.
     let needs = absolute.saturating_add(info.n_bytes.max(1));
     if needs > file_bytes {
-        return Err(GgufError::Truncated { place: Place::Tensor(info.name.clone()), has: file_bytes, needs });
+        return Err(GgufError::Truncated {
+            place: Place::Tensor(info.name.clone()),
+            has: file_bytes,
+            needs,
+        });
     }
     info.offset = absolute;
     Ok(())

@@ -110,7 +110,7 @@ fn liveness_reuses_buffers_along_chain() {
 
 #[test]
 fn parallel_chains_do_not_share() {
-    let mut lab = Lab::new(params(8), 0, 0);
+    let mut lab = Lab::new(unfused(params(8)), 0, 0);
     let x = lab.input("x", 64);
     let (mut a, mut b) = (x, x);
     for i in 0..5 {
