@@ -2,7 +2,6 @@
 //! live at the same time. Must not know where orders come from.
 
 use crate::fixed::align_up;
-use crate::sections::{MaxTree, Sections};
 use crate::{Buffer, Problem};
 
 /// Which gap a buffer goes to.
@@ -34,6 +33,7 @@ struct Block {
     top: u64,
     lower: u64,
     upper: u64,
+    buffer: usize,
 }
 
 /// The problem made ready for many placements of its free buffers with bytes.
@@ -100,7 +100,19 @@ impl<'a> Greedy<'a> {
         for k in 0..self.fixed.len() {
             self.put(self.fixed[k], self.buffers[self.fixed[k]].offset.unwrap_or(0));
         }
-        for (position, &i) in order.iter().enumerate() {
+        self.place_from(0, order, fit, limit, budget)
+    }
+
+    /// The same where those before position `from` are placed already.
+    pub(crate) fn place_from(
+        &mut self,
+        from: usize,
+        order: &[usize],
+        fit: Fit,
+        limit: u64,
+        budget: &mut Budget,
+    ) -> Result<&[u64], usize> {
+        for (position, &i) in order.iter().enumerate().skip(from) {
             let offset = self.find(i, fit, budget);
             if offset + self.buffers[i].size > limit {
                 return Err(position);
@@ -110,12 +122,29 @@ impl<'a> Greedy<'a> {
         Ok(&self.offsets)
     }
 
+    /// Takes placed buffers out again.
+    pub(crate) fn withdraw(&mut self, placed: &[usize]) {
+        for &i in placed {
+            self.ends.reset(self.rank[i]);
+        }
+        let ends = &self.ends;
+        self.blocks.retain(|x| ends.is_set(self.rank[x.buffer]));
+    }
+
     fn put(&mut self, i: usize, offset: u64) {
         let b = &self.buffers[i];
         self.offsets[i] = offset;
         self.ends.set(self.rank[i], b.upper);
-        let block = Block { offset, top: offset + b.size, lower: b.lower, upper: b.upper };
-        let at = self.blocks.partition_point(|x| (x.offset, x.top) < (block.offset, block.top));
+        let block = Block {
+            offset,
+            top: offset + b.size,
+            lower: b.lower,
+            upper: b.upper,
+            buffer: i,
+        };
+        let at = self
+            .blocks
+            .partition_point(|x| (x.offset, x.top) < (block.offset, block.top));
         self.blocks.insert(at, block);
     }
 
@@ -213,6 +242,20 @@ impl MaxEnds {
         }
     }
 
+    fn reset(&mut self, position: usize) {
+        let mut node = position + self.len;
+        self.max[node] = 0;
+        while node > 1 {
+            node >>= 1;
+            self.max[node] = self.max[2 * node].max(self.max[2 * node + 1]);
+        }
+    }
+
+    /// Whether the position holds a step; no lifetime with bytes ends at 0.
+    fn is_set(&self, position: usize) -> bool {
+        self.max[position + self.len] > 0
+    }
+
     /// Collects the positions in `[0, end)` whose value is above `lower`.
     fn above(&self, lower: u64, end: usize, into: &mut Vec<usize>) {
         self.descend(1, 0, self.len, lower, end, into);
@@ -230,34 +273,4 @@ impl MaxEnds {
         self.descend(2 * node, from, half, lower, end, into);
         self.descend(2 * node + 1, from + half, half, lower, end, into);
     }
-}
-
-/// An order by rising ground: time after time the buffer that can lie lowest on top of all that came before, ties by
-/// `key`, highest first. Only for problems without fixed buffers: ground knows no gaps.
-pub(crate) fn rising_order(greedy: &Greedy<'_>, key: &[u128]) -> Vec<usize> {
-    use std::cmp::Reverse;
-    use std::collections::BinaryHeap;
-
-    let buffers = greedy.buffers;
-    let sections = Sections::new(greedy.free.iter().map(|&i| &buffers[i]));
-    let spans: Vec<_> = greedy.free.iter().map(|&i| sections.of(&buffers[i])).collect();
-    let mut ground = MaxTree::new(sections.len());
-    let offset_on = |ground: &MaxTree, k: usize| {
-        align_up(ground.max(spans[k]), buffers[greedy.free[k]].alignment)
-            .expect("a valid problem stacks within 64 bits")
-    };
-    // Ground only rises, so an entry that is still true when it comes up is the lowest.
-    let mut heap: BinaryHeap<_> = (0..spans.len()).map(|k| Reverse((0u64, Reverse(key[greedy.free[k]]), k))).collect();
-    let mut order = Vec::with_capacity(spans.len());
-    while let Some(Reverse((claimed, rank, k))) = heap.pop() {
-        let offset = offset_on(&ground, k);
-        if offset > claimed {
-            heap.push(Reverse((offset, rank, k)));
-            continue;
-        }
-        let i = greedy.free[k];
-        ground.raise(spans[k], offset + buffers[i].size);
-        order.push(i);
-    }
-    order
 }

@@ -12,6 +12,7 @@ mod place;
 mod planned;
 mod pool;
 mod problem;
+mod rising;
 mod sections;
 
 pub use bound::{LowerBound, lower_bound};

@@ -105,15 +105,17 @@ pub struct Placed {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct Options {
-    /// Bound on the work of [`Strategy::Planned`], in nodes: placed buffers looked at while searching for a gap, some
-    /// nanoseconds each. The first orders run even if they need more. Counted, not timed: the answer is the same on
-    /// every machine. Nothing is spent once the lower bound is reached.
+    /// Bound on the work of [`Strategy::Planned`], in nodes: placed buffers looked at while searching for a gap, a few
+    /// nanoseconds each. A placement once begun is finished, so a little more may be spent. Counted, not timed: the
+    /// answer is the same on every machine. Nothing more is spent once the lower bound is reached.
     pub node_budget: u64,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { node_budget: 100_000_000 }
+        Self {
+            node_budget: 50_000_000,
+        }
     }
 }
 
