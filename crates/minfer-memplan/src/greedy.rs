@@ -26,14 +26,71 @@ impl Budget {
     }
 }
 
-/// A block in the way: an address range with a lifetime.
-#[derive(Clone, Copy)]
-struct Block {
-    offset: u64,
-    top: u64,
-    lower: u64,
-    upper: u64,
-    buffer: usize,
+/// A lifetime in ranks: how many buffers begin before it begins, and before it ends. Half open; two of these meet
+/// exactly if the lifetimes do. Small, so that a scan over many stays within the cache.
+type Span = [i32; 2];
+
+/// The buffers placed so far, ascending by offset.
+#[derive(Default)]
+struct Blocks {
+    begins: Vec<i32>,
+    ends: Vec<i32>,
+    buffers: Vec<u32>,
+}
+
+impl Blocks {
+    fn len(&self) -> usize {
+        self.buffers.len()
+    }
+
+    fn clear(&mut self) {
+        self.begins.clear();
+        self.ends.clear();
+        self.buffers.clear();
+    }
+
+    fn insert(&mut self, at: usize, [begin, end]: Span, buffer: usize) {
+        self.begins.insert(at, begin);
+        self.ends.insert(at, end);
+        self.buffers.insert(at, buffer as u32);
+    }
+
+    fn retain(&mut self, keep: impl Fn(usize) -> bool) {
+        let mut kept = 0;
+        for k in 0..self.len() {
+            if keep(self.buffers[k] as usize) {
+                self.begins[kept] = self.begins[k];
+                self.ends[kept] = self.ends[k];
+                self.buffers[kept] = self.buffers[k];
+                kept += 1;
+            }
+        }
+        self.begins.truncate(kept);
+        self.ends.truncate(kept);
+        self.buffers.truncate(kept);
+    }
+
+    /// Hands the buffers that meet `span` to `pass` until it returns true; gives the number looked at. The comparisons
+    /// have no branch: which of them hold is as good as random, and a mispredicted branch costs more than ten of them.
+    fn scan(&self, [begin, end]: Span, mut pass: impl FnMut(usize) -> bool) -> usize {
+        const LANES: usize = 32;
+        let mut seen = 0;
+        let spans = self.begins.chunks(LANES).zip(self.ends.chunks(LANES));
+        for ((begins, ends), buffers) in spans.zip(self.buffers.chunks(LANES)) {
+            let mut meets = 0u32; // bit k: the k-th meets the span
+            for (k, (&b, &e)) in begins.iter().zip(ends).enumerate() {
+                meets |= u32::from((b < end) & (begin < e)) << k;
+            }
+            seen += buffers.len();
+            while meets != 0 {
+                if pass(buffers[meets.trailing_zeros() as usize] as usize) {
+                    return seen;
+                }
+                meets &= meets - 1;
+            }
+        }
+        seen
+    }
 }
 
 /// The problem made ready for many placements of its free buffers with bytes.
@@ -42,14 +99,16 @@ pub(crate) struct Greedy<'a> {
     /// The free buffers with bytes, ascending: what an order is a permutation of.
     pub(crate) free: Vec<usize>,
     fixed: Vec<usize>,
-    by_lower: Vec<usize>,          // fixed and free, by first step
-    lowers: Vec<u64>,              // their first steps
-    rank: Vec<usize>,              // buffer -> position in by_lower
+    by_lower: Vec<usize>, // fixed and free, by first step
+    lowers: Vec<u64>,     // their first steps
+    rank: Vec<usize>,     // buffer -> position in by_lower
+    spans: Vec<Span>,
+    sizes: Vec<u64>,
     pub(crate) degree: Vec<usize>, // buffer -> how many others it meets
     // State of the placement in progress.
     offsets: Vec<u64>,
     ends: MaxEnds,
-    blocks: Vec<Block>, // placed, ascending by offset
+    blocks: Blocks,
     met: Vec<usize>,
 }
 
@@ -63,11 +122,15 @@ impl<'a> Greedy<'a> {
         by_lower.sort_by_key(|&i| buffers[i].lower);
         let lowers: Vec<u64> = by_lower.iter().map(|&i| buffers[i].lower).collect();
         let (mut rank, mut degree) = (vec![0; buffers.len()], vec![0; buffers.len()]);
+        let mut spans = vec![[0; 2]; buffers.len()];
         for (r, &i) in by_lower.iter().enumerate() {
             rank[i] = r;
             let begun = lowers.partition_point(|&l| l < buffers[i].upper);
             let ended = uppers.partition_point(|&u| u <= buffers[i].lower);
             degree[i] = begun - ended - 1;
+            let before = lowers.partition_point(|&l| l < buffers[i].lower);
+            spans[i] =
+                [before, begun].map(|n| i32::try_from(n).expect("buffers are counted in 31 bits"));
         }
         let ends = MaxEnds::new(by_lower.len());
         let offsets = buffers.iter().map(|b| b.offset.unwrap_or(0)).collect();
@@ -78,10 +141,12 @@ impl<'a> Greedy<'a> {
             by_lower,
             lowers,
             rank,
+            spans,
+            sizes: buffers.iter().map(|b| b.size).collect(),
             degree,
             offsets,
             ends,
-            blocks: Vec::new(),
+            blocks: Blocks::default(),
             met: Vec::new(),
         }
     }
@@ -128,39 +193,30 @@ impl<'a> Greedy<'a> {
             self.ends.reset(self.rank[i]);
         }
         let ends = &self.ends;
-        self.blocks.retain(|x| ends.is_set(self.rank[x.buffer]));
+        let rank = &self.rank;
+        self.blocks.retain(|i| ends.is_set(rank[i]));
     }
 
     fn put(&mut self, i: usize, offset: u64) {
-        let b = &self.buffers[i];
         self.offsets[i] = offset;
-        self.ends.set(self.rank[i], b.upper);
-        let block = Block {
-            offset,
-            top: offset + b.size,
-            lower: b.lower,
-            upper: b.upper,
-            buffer: i,
-        };
+        self.ends.set(self.rank[i], self.buffers[i].upper);
         let at = self
             .blocks
-            .partition_point(|x| (x.offset, x.top) < (block.offset, block.top));
-        self.blocks.insert(at, block);
+            .buffers
+            .partition_point(|&j| self.offsets[j as usize] < offset);
+        self.blocks.insert(at, self.spans[i], i);
     }
 
     fn find(&mut self, i: usize, fit: Fit, budget: &mut Budget) -> u64 {
         let b = &self.buffers[i];
         let mut gaps = Gaps::new(b, fit);
+        let (offsets, sizes) = (&self.offsets, &self.sizes);
+        let mut pass = |j: usize| gaps.pass(offsets[j], offsets[j] + sizes[j]);
         // Two ways to meet the neighbours by address: filter all placed blocks, or collect and sort the neighbours.
-        let expected = self.degree[i] * self.blocks.len() / self.by_lower.len();
-        if expected * (expected.max(2).ilog2() as usize + 4) >= self.blocks.len() {
-            let mut seen = 0;
-            for x in &self.blocks {
-                seen += 1;
-                if x.lower < b.upper && b.lower < x.upper && gaps.pass(x.offset, x.top) {
-                    break;
-                }
-            }
+        let n_placed = self.blocks.len();
+        let expected = self.degree[i] * n_placed / self.by_lower.len();
+        if 64 * expected >= n_placed || n_placed < 256 {
+            let seen = self.blocks.scan(self.spans[i], pass);
             budget.spend(seen + 1);
         } else {
             let begun = self.lowers.partition_point(|&l| l < b.upper);
@@ -170,12 +226,8 @@ impl<'a> Greedy<'a> {
             for m in &mut self.met {
                 *m = self.by_lower[*m];
             }
-            self.met.sort_unstable_by_key(|&j| self.offsets[j]);
-            for &j in &self.met {
-                if gaps.pass(self.offsets[j], self.offsets[j] + self.buffers[j].size) {
-                    break;
-                }
-            }
+            self.met.sort_unstable_by_key(|&j| offsets[j]);
+            self.met.iter().any(|&j| pass(j));
         }
         gaps.choice()
     }

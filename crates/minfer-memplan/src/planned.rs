@@ -57,36 +57,34 @@ impl Search<'_> {
         self.best.height <= self.bound.bytes || self.budget.is_spent()
     }
 
-    /// Every key once as an order on rising ground, then as a plain order with either fit.
+    /// Every key as a plain order with either fit and as an order on rising ground.
     fn portfolio(&mut self, keys: &[Vec<u128>]) {
-        if let Some(rising) = &self.rising {
-            let level = vec![0; self.problem.buffers.len()];
+        let level = vec![0; self.problem.buffers.len()];
+        for fit in [Fit::Best, Fit::First] {
             for key in keys {
+                let mut order = self.greedy.free.clone();
+                order.sort_by_key(|&i| Reverse(key[i]));
+                self.attempt(&order, fit);
                 if self.is_done() {
                     return;
                 }
-                let order = rising.order(key, &level, &mut self.budget);
-                let limit = self.best.height.saturating_sub(1);
-                if let Ok(offsets) = self
-                    .greedy
-                    .place(&order, Fit::First, limit, &mut self.budget)
+                if let (Some(rising), Fit::Best) = (&self.rising, fit)
+                    && let Some(order) = rising.order(key, &level, &mut self.budget)
                 {
-                    self.best = Placement::new(self.problem, offsets.to_vec());
+                    self.attempt(&order, Fit::First);
+                }
+                if self.is_done() {
+                    return;
                 }
             }
         }
-        for fit in [Fit::Best, Fit::First] {
-            for key in keys {
-                if self.is_done() {
-                    return;
-                }
-                let mut order = self.greedy.free.clone();
-                order.sort_by_key(|&i| Reverse(key[i]));
-                let limit = self.best.height.saturating_sub(1);
-                if let Ok(offsets) = self.greedy.place(&order, fit, limit, &mut self.budget) {
-                    self.best = Placement::new(self.problem, offsets.to_vec());
-                }
-            }
+    }
+
+    /// Places in this order and keeps the result if it is lower than the best.
+    fn attempt(&mut self, order: &[usize], fit: Fit) {
+        let limit = self.best.height.saturating_sub(1);
+        if let Ok(offsets) = self.greedy.place(order, fit, limit, &mut self.budget) {
+            self.best = Placement::new(self.problem, offsets.to_vec());
         }
     }
 
@@ -104,7 +102,10 @@ impl Search<'_> {
                 return;
             }
             let handicap = &mut handicaps[round % keys.len()];
-            let order = rising.order(&keys[round % keys.len()], handicap, &mut self.budget);
+            let Some(order) = rising.order(&keys[round % keys.len()], handicap, &mut self.budget)
+            else {
+                return;
+            };
             let Ok(offsets) = self
                 .greedy
                 .place(&order, Fit::First, u64::MAX, &mut self.budget)

@@ -9,6 +9,9 @@ use crate::fixed::align_up;
 use crate::greedy::Budget;
 use crate::sections::{MaxTree, Sections};
 
+/// What a look at the ground costs, beside a look at a placed buffer.
+const NODES_PER_LOOK: usize = 32;
+
 /// The ground of a problem without fixed buffers.
 pub(crate) struct Rising<'a> {
     buffers: &'a [Buffer],
@@ -30,15 +33,22 @@ impl<'a> Rising<'a> {
     }
 
     /// Time after time takes the buffer whose offset on the ground plus `handicap` is lowest, ties by `key`, highest
-    /// first, then by index. Both are indexed by buffer.
-    pub(crate) fn order(&self, key: &[u128], handicap: &[u64], budget: &mut Budget) -> Vec<usize> {
+    /// first, then by index. Both are indexed by buffer. `None` if the budget is spent on the way.
+    pub(crate) fn order(
+        &self,
+        key: &[u128],
+        handicap: &[u64],
+        budget: &mut Budget,
+    ) -> Option<Vec<usize>> {
         let mut ground = MaxTree::new(self.n_sections);
         let first = |(k, &i): (usize, &usize)| Reverse((handicap[i], Reverse(key[i]), k));
         let mut heap: BinaryHeap<_> = self.free.iter().enumerate().map(first).collect();
         let mut order = Vec::with_capacity(self.free.len());
-        let mut taken = 0;
         while let Some(Reverse((claimed, rank, k))) = heap.pop() {
-            taken += 1;
+            budget.spend(NODES_PER_LOOK);
+            if budget.is_spent() {
+                return None;
+            }
             let i = self.free[k];
             let under = ground.max(self.spans[k]);
             let offset = align_up(under, self.buffers[i].alignment)
@@ -52,7 +62,6 @@ impl<'a> Rising<'a> {
             ground.raise(self.spans[k], offset + self.buffers[i].size);
             order.push(i);
         }
-        budget.spend(16 * taken);
-        order
+        Some(order)
     }
 }

@@ -156,6 +156,10 @@ fn transformers_reach_the_lower_bound() {
             } else {
                 2 * 64
             };
+            println!(
+                "{n_tokens} tokens, n_embd {n_embd}, pinned {pinned}: {:?}",
+                placed.certificate.verdict
+            );
             assert!(
                 gap <= padding,
                 "{n_tokens} tokens, n_embd {n_embd}, pinned {pinned}: gap {gap}"
