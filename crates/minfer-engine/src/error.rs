@@ -32,12 +32,6 @@ pub enum EngineError {
     /// The KV cache.
     #[error(transparent)]
     Kv(#[from] KvError),
-    /// A file without weights.
-    #[error("{path} has a vocabulary but no weights: it can be inspected and tokenise text, but not answer")]
-    VocabularyOnly {
-        /// The file.
-        path: String,
-    },
     /// A setting outside its range.
     #[error("{setting} is {got}, expected {expected}")]
     Setting {
