@@ -48,7 +48,7 @@ fn check(suite: &mut Suite, a: &Attention, cache: ValueType, sequences: usize, n
         case.floats(cols, ValueType::F32, &suite.random.floats(n * cols, 0.0, spread));
         inputs_after_q(&mut case, &batch);
         case.kv = Some(KvData { k: kv.k.clone(), v: kv.v.clone(), ..kv });
-        suite.check_in_place_too(&mut case);
+        suite.check_in_place_too(&case);
     }
 }
 

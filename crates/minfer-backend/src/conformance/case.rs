@@ -44,8 +44,6 @@ pub struct Case {
     pub weights: Vec<WeightData>,
     pub output: Output,
     pub kv: Option<KvData>,
-    /// The input whose bytes the value takes over.
-    pub in_place: Option<usize>,
     /// The batch.
     pub dims: BatchDims,
     /// The largest batch, which the buffers are sized for.
@@ -59,7 +57,7 @@ impl Case {
         let spare = random.pick(&[0, 0, 1, 5]);
         let capacity = BatchDims { n_tokens: dims.n_tokens + spare, n_outputs: dims.n_outputs + spare };
         let output = Output { shape: Shape::new(Rows::Tokens, out_cols as u32), ty };
-        Self { op, inputs: vec![], weights: vec![], output, kv: None, in_place: None, dims, capacity }
+        Self { op, inputs: vec![], weights: vec![], output, kv: None, dims, capacity }
     }
 
     /// Adds rows of floats, one per token, quantised if `ty` is.
@@ -109,8 +107,8 @@ impl Case {
     pub fn describe(&self) -> String {
         let weights: Vec<_> = self.weights.iter().map(|w| format!("{}x{}", w.rows, w.cols)).collect();
         format!(
-            "[{:?}, {} tokens of {}, value {}, weights {weights:?}, in place {:?}]",
-            self.op, self.dims.n_tokens, self.capacity.n_tokens, self.output.shape, self.in_place
+            "[{:?}, {} tokens of {}, value {}, weights {weights:?}]",
+            self.op, self.dims.n_tokens, self.capacity.n_tokens, self.output.shape
         )
     }
 }

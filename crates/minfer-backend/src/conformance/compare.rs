@@ -88,3 +88,34 @@ fn quantised(cols: usize, got: &[u8], expected: &[u8], relative: f32) -> Result<
     }
     Ok(0.0)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn differences_beyond_the_tolerance_and_nan_are_seen() {
+        let expected = [1.0, -4.0, 0.0];
+        assert!(floats(&[1.0, -4.0, 3e-5], &expected, 1e-5, 0.0).is_ok());
+        for wrong in [[1.0, -4.0, 5e-5], [f32::NAN, -4.0, 0.0], [1.0, 4.0, 0.0], [1.0, f32::INFINITY, 0.0]] {
+            assert!(floats(&wrong, &expected, 1e-5, 0.0).is_err(), "{wrong:?}");
+        }
+        assert!(floats(&[0.0], &[f32::NAN], 1e-5, 0.0).is_err());
+    }
+
+    #[test]
+    fn quantised_rows_may_round_a_tie_otherwise_and_nothing_else() {
+        let x: Vec<f32> = (0..32).map(|i| i as f32 / 31.0).collect();
+        let mut expected = vec![0; q8::row_bytes(32)];
+        q8::quantize_row(&x, &mut expected);
+        let changed = |steps: u8, sum: u8| {
+            let mut row = expected.clone();
+            row[3] += steps;
+            row[36] += sum; // low byte of the first half's sum, on a little-endian machine
+            quantised(32, &row, &expected, 1e-6)
+        };
+        assert!(changed(1, 1).is_ok());
+        assert!(changed(1, 0).is_err(), "a sum that is not its row's");
+        assert!(changed(2, 2).is_err(), "two steps off");
+    }
+}

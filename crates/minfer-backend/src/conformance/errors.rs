@@ -86,7 +86,7 @@ fn refused(suite: &mut Suite, case: &Case, what: &'static str) {
     if !suite.supports(&case.kernel()) {
         return;
     }
-    let got = rig::run(&mut *suite.backend, case).err();
+    let got = rig::run(&mut *suite.backend, case, None).err();
     if !matches!(got, Some(RigError::Backend(BackendError::OutOfRange { .. }))) {
         let integers = |input: &Input| match input {
             Input::Value { ty: ValueType::I32, bytes, .. } => Some(crate::host::numbers::<i32>(bytes).into_owned()),

@@ -99,40 +99,48 @@ impl Suite {
 
     /// Runs the case on both backends and compares, if the backend supports its kernel.
     fn check(&mut self, case: &Case) {
+        self.check_placed(case, None);
+    }
+
+    /// The same with the value over input `in_place`; on the reference it has bytes of its own.
+    fn check_placed(&mut self, case: &Case, in_place: Option<usize>) {
         let kernel = case.kernel();
         if !self.supports(&kernel) {
             return;
         }
         *self.report.compared.entry(kernel.to_string()).or_default() += 1;
-        let (got, expected) = match (rig::run(&mut *self.backend, case), rig::run(&mut self.reference, case)) {
-            (Ok(got), Ok(expected)) => (got, expected),
-            (got, expected) => {
-                let text = |result: Result<_, rig::RigError>| result.err().map_or("no error".into(), |e| e.to_string());
-                self.fail(case, &format!("the backend gives {}; the reference {}", text(got), text(expected)));
-                return;
-            }
-        };
+        let (got, expected) =
+            match (rig::run(&mut *self.backend, case, in_place), rig::run(&mut self.reference, case, None)) {
+                (Ok(got), Ok(expected)) => (got, expected),
+                (got, expected) => {
+                    let text =
+                        |result: Result<_, rig::RigError>| result.err().map_or("no error".into(), |e| e.to_string());
+                    self.fail(case, &format!("the backend gives {}; the reference {}", text(got), text(expected)));
+                    return;
+                }
+            };
         let tolerance = match case.op {
             minfer_graph::Op::RopeTable { .. } => self.tolerance.rope_table,
             _ => self.tolerance.relative,
         };
         match compare::outcomes(case, &got, &expected, tolerance) {
             Ok(closest) => self.report.closest = self.report.closest.max(closest),
-            Err(difference) => self.fail(case, &difference),
+            Err(difference) => {
+                let place = in_place.map_or(String::new(), |input| format!("in place of input {input}: "));
+                self.fail(case, &(place + &difference));
+            }
         }
     }
 
     /// The case as it is, and with the value over each input that the operation may overwrite.
-    fn check_in_place_too(&mut self, case: &mut Case) {
+    fn check_in_place_too(&mut self, case: &Case) {
         self.check(case);
         for &input in case.op.in_place_inputs() {
             let takes_over = case.output.ty == ValueType::F32 && case.input_type(input) == ValueType::F32;
             if takes_over {
-                case.in_place = Some(input);
-                self.check(case);
+                self.check_placed(case, Some(input));
             }
         }
-        case.in_place = None;
     }
 
     fn fail(&mut self, case: &Case, what: &str) {

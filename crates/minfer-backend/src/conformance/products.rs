@@ -58,7 +58,7 @@ fn linear(suite: &mut Suite, dtype: DType, cols: usize, x: ValueType, n: usize) 
         case.floats(cols, x, &activations(suite, n, cols));
         case.floats(rows, ValueType::F32, &suite.random.floats(n * rows, 0.0, 2.0));
         case.weights.push(suite.weights.matrix(&mut suite.random, dtype, rows, cols));
-        suite.check_in_place_too(&mut case);
+        suite.check_in_place_too(&case);
     }
     logits(suite, dtype, cols, x, n);
 }

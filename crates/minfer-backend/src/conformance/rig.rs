@@ -41,9 +41,9 @@ pub enum RigError {
     ReadTooEarly,
 }
 
-/// Runs the case in fresh regions and frees them.
-pub fn run(backend: &mut dyn Backend, case: &Case) -> Result<Outcome, RigError> {
-    let outcome = run_in_regions(backend, case);
+/// Runs the case in fresh regions and frees them; the value takes over the bytes of input `in_place`.
+pub fn run(backend: &mut dyn Backend, case: &Case, in_place: Option<usize>) -> Result<Outcome, RigError> {
+    let outcome = run_in_regions(backend, case, in_place);
     let _ = backend.synchronize();
     for id in [WEIGHTS, ARENA, K, V] {
         let _ = backend.drop_region(id);
@@ -69,8 +69,8 @@ impl Layout {
     }
 }
 
-fn run_in_regions(backend: &mut dyn Backend, case: &Case) -> Result<Outcome, RigError> {
-    let (mut step, layout_end) = lay_out(backend, case);
+fn run_in_regions(backend: &mut dyn Backend, case: &Case, in_place: Option<usize>) -> Result<Outcome, RigError> {
+    let (mut step, layout_end) = lay_out(backend, case, in_place);
     let mut weights = Vec::new();
     for (operand, weight) in step.weights.iter_mut().zip(&case.weights) {
         weights.resize(weights.len().next_multiple_of(32), 0); // as tensors are aligned in a file
@@ -115,7 +115,7 @@ fn run_in_regions(backend: &mut dyn Backend, case: &Case) -> Result<Outcome, Rig
 }
 
 /// The step, with offsets in the arena, and the arena's size. Weights have no place yet.
-fn lay_out(backend: &dyn Backend, case: &Case) -> (Step, u64) {
+fn lay_out(backend: &dyn Backend, case: &Case, in_place: Option<usize>) -> (Step, u64) {
     let capabilities = backend.capabilities();
     let kernel = case.kernel();
     let mut layout = Layout { alignment: capabilities.alignment(), end: 0 };
@@ -138,7 +138,7 @@ fn lay_out(backend: &dyn Backend, case: &Case) -> (Step, u64) {
             Input::View(side) => view(*side),
         })
         .collect();
-    let output = match case.in_place {
+    let output = match in_place {
         _ if case.op.lives_in_kv() => view(KvSide::K),
         Some(input) => Operand { buf: inputs[input].buf, shape: case.output.shape, ty: case.output.ty },
         None => {

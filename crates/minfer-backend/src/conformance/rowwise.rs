@@ -62,7 +62,7 @@ fn rms_norm(suite: &mut Suite, n: usize) {
             let spread = suite.random.pick(&[1e-3, 1.0, 300.0]);
             case.floats(cols, ValueType::F32, &suite.random.floats(n * cols, 0.0, spread));
             case.weights.push(suite.weights.vector(&mut suite.random, group, 1.0));
-            suite.check_in_place_too(&mut case);
+            suite.check_in_place_too(&case);
         }
     }
 }
@@ -78,7 +78,7 @@ fn rope(suite: &mut Suite, n: usize) {
                 let mut case = Case::new(&mut suite.random, op, n, cols, ty);
                 case.floats(cols, ValueType::F32, &suite.random.floats(n * cols, 0.0, 1.0));
                 case.floats(n_dims, ValueType::F32, &rope_rows(suite, n, n_dims));
-                suite.check_in_place_too(&mut case);
+                suite.check_in_place_too(&case);
             }
         }
     }
@@ -106,7 +106,7 @@ fn elementwise(suite: &mut Suite, n: usize) {
                 for _ in 0..n_inputs {
                     case.floats(cols, ValueType::F32, &suite.random.floats(n * cols, 0.0, spread));
                 }
-                suite.check_in_place_too(&mut case);
+                suite.check_in_place_too(&case);
             }
         }
     }
