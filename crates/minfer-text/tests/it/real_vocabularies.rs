@@ -1,10 +1,9 @@
 //! Published vocabularies against their published ids. Takes the folder in
-//! `MINFER_TEXT_VOCABS`: `NAME.json` (see `support`) with `NAME.inp` and `NAME.out`
+//! `MINFER_TEXT_VOCABS`: `NAME.json` (see `dump`) with `NAME.inp` and `NAME.out`
 //! (texts between `__ggml_vocab_test__` lines, ids one line each), or `NAME.golden.json`
 //! (cases with `prompt` and `ids`). Without the folder there is nothing to check.
 
-mod support;
-
+use crate::dump;
 use std::path::PathBuf;
 use std::time::Instant;
 
@@ -27,8 +26,8 @@ fn ids_are_the_published_ones() {
     names.sort();
     for path in names {
         let name = path.file_stem().unwrap().to_string_lossy().into_owned();
-        let dump = support::dump(&path);
-        let Some(spec) = support::spec(&dump) else {
+        let dump = dump::dump(&path);
+        let Some(spec) = dump::spec(&dump) else {
             println!("{name}: not supported");
             continue;
         };
