@@ -4,7 +4,9 @@
 //! A template comes with a model file and is untrusted: its steps, its recursion, its output
 //! and its source are limited. The environment is the one Hugging Face's libraries give to
 //! templates (`trim_blocks`, `lstrip_blocks`, loop controls, Python's string methods,
-//! `raise_exception`, `strftime_now`, their `tojson`).
+//! `raise_exception`, `strftime_now`, their `tojson`). Known differences: iterating in `None`
+//! gives nothing instead of an error; `'x'|safe + y` does not escape `y`; a float that is
+//! joined to a string with `~` keeps Rust's spelling (`1e20`, not `1e+20`).
 
 mod clock;
 mod generation;
