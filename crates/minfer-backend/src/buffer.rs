@@ -40,7 +40,7 @@ pub struct BufRef {
 impl BufRef {
     /// The first byte after the run.
     pub fn end(&self) -> u64 {
-        self.offset + self.len
+        self.offset.saturating_add(self.len)
     }
 
     /// Whether two runs share a byte.

@@ -7,11 +7,21 @@
 mod backend;
 mod buffer;
 mod capabilities;
+#[cfg(any(test, feature = "conformance"))]
+pub mod conformance;
+mod deferring;
+mod host;
 mod kernel;
+mod null;
+mod reference;
 mod step;
 
 pub use backend::{Backend, BackendError, HostBytes};
 pub use buffer::{BackendId, BufRef, RegionId};
 pub use capabilities::Capabilities;
+pub use deferring::DeferringBackend;
+pub use host::HostRegions;
 pub use kernel::Kernel;
+pub use null::{NullBackend, NullCapabilities};
+pub use reference::{ReferenceBackend, q8};
 pub use step::{KvPair, Operand, Step, WeightOperand};

@@ -1,1 +1,40 @@
-//! Load, allocate, schedule, step and sample: runs planned graphs on the backends handed in.
+//! Load, allocate, schedule, step, sample.
+//!
+//! Takes: a model file and backends, handed in. Gives: [`Engine`], which turns batches of token ids into logits, and
+//! [`Session`], which turns a prompt into an answer. Must not know: SIMD, flags, environment variables, HTTP.
+//!
+//! The pipeline reads top to bottom in `load.rs` (file → model), `blueprint.rs` (model → graph → plan → ledger) and
+//! `step.rs` (plan, token ids → logits).
+
+mod alloc;
+mod bind;
+mod blueprint;
+mod cache;
+mod config;
+mod engine;
+mod error;
+mod kv;
+mod load;
+mod observe;
+mod poison;
+mod sampling;
+mod scheduler;
+mod session;
+mod step;
+mod trace;
+
+pub use alloc::{GraphAllocator, KvRegions};
+pub use bind::{BoundPlan, InputSlot};
+pub use blueprint::{Blueprint, MemoryFigures};
+pub use cache::GraphCache;
+pub use config::{ContextChoice, ContextReason, DEFAULT_N_CTX, EngineConfig, choose_n_ctx};
+pub use engine::Engine;
+pub use error::EngineError;
+pub use kv::{KvCache, KvError, SequenceId};
+pub use load::Model;
+pub use observe::{Observer, RunView};
+pub use sampling::{Sampler, SamplerError, SamplingParams};
+pub use scheduler::Scheduler;
+pub use session::{EndReason, Progress, Session, Timing};
+pub use step::{BatchToken, Logits};
+pub use trace::{StepTrace, Tracer};

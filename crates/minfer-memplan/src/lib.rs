@@ -1,1 +1,24 @@
-//! Lifetimes and sizes in, offsets out: memory placement with a lower bound and a certificate.
+//! The crate's public face: it takes a [`Problem`] and gives a [`Placed`] answer. Everything public is re-exported
+//! here, except the reader and writer of problem files, which live in [`csv`].
+#![doc = include_str!("../README.md")]
+
+mod bound;
+mod check;
+pub mod csv;
+mod fixed;
+mod greedy;
+mod naive;
+mod place;
+mod planned;
+mod pool;
+mod problem;
+mod rising;
+mod sections;
+
+pub use bound::{LowerBound, lower_bound};
+pub use check::{Violation, check, check_certificate};
+pub use place::{
+    Certificate, Options, PlaceError, Placed, Placement, Strategy, UnknownStrategy, Verdict, place, place_with,
+};
+pub use pool::class_bytes;
+pub use problem::{Buffer, Problem, ProblemError};

@@ -1,1 +1,23 @@
-//! Passes from a graph to an executable memory plan: assign, fuse, lower, transfer, lifetimes, place, verify.
+//! From *what* to *how, where, at which offset, in which order*.
+//!
+//! Takes: a [`Graph`](minfer_graph::Graph) and the backends' capabilities. Gives: a [`Plan`]. Must not know: models,
+//! files, pointers, tokens. The passes run in one fixed order, in [`plan()`]: assign, fuse, lower, transfer, lifetimes,
+//! place, verify. Each is a function from one printable value to the next.
+
+mod draft;
+mod error;
+mod fingerprint;
+mod ledger;
+mod passes;
+mod pipeline;
+mod plan;
+mod print;
+
+pub use error::PlanError;
+pub use fingerprint::{Fingerprint, fingerprint};
+pub use ledger::{Ledger, LedgerLine, Owner};
+pub use minfer_memplan::{Certificate, LowerBound, Strategy, Verdict};
+pub use passes::{PlanFault, verify_plan};
+pub use pipeline::{PassRecord, PlanOptions, plan, plan_recorded};
+pub use plan::{Alias, ArenaFigures, ArenaPlan, Place, Plan, PlannedStep, Value};
+pub use print::{annotations, plan_text};

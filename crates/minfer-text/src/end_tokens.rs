@@ -67,8 +67,11 @@ pub(crate) fn end_tokens(vocab: &Vocab, special: &SpecialTokens) -> Vec<EndToken
     let known: Vec<(u32, &[u8])> = (0..vocab.len())
         .filter_map(|id| {
             let text = vocab.bytes(id)?;
-            // Files may call `<|…|>` normal; other spellings must be structure to count.
-            let trusted = vocab.kind(id)? != TokenKind::Normal || text.starts_with(b"<|");
+            // Some files do not mark `<|…|>` as control; other spellings must be, because
+            // they are plain text elsewhere (`</s>` is an HTML tag in Gemma's vocabulary).
+            let trusted = vocab.kind(id)? == TokenKind::Control
+                || text.starts_with(b"<|")
+                || text.starts_with("<\u{ff5c}".as_bytes());
             let listed = KNOWN.iter().any(|known| known.as_bytes() == text);
             (trusted && listed).then_some((id, text))
         })

@@ -32,6 +32,7 @@ mod spm;
 mod tokenizer;
 mod vocab;
 
+pub use chat::{ChatInput, ChatLimits, ChatTemplate, Message, Prompt};
 pub use decode::{StreamDecoder, Utf8Stream};
 pub use end_tokens::{EndSource, EndToken};
 pub use error::TextError;

@@ -315,8 +315,14 @@ impl Tokenizer {
         self.add_bos
     }
 
-    pub(crate) fn special_index(&self) -> (&SpecialIndex, &Vocab) {
-        (&self.special_index, &self.vocab)
+    /// Whether `text` begins with the spelling of a control or unknown token.
+    pub(crate) fn control_starts(&self, text: &[u8]) -> bool {
+        text.first()
+            .is_some_and(|&first| self.special_index.may_start(first))
+            && self
+                .special_index
+                .longest(&self.vocab, text, usize::MAX)
+                .is_some_and(|(id, _)| self.vocab.kind(id) != Some(TokenKind::UserDefined))
     }
 
     /// Bytes on the heap that live as long as the tokenizer.

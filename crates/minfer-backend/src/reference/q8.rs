@@ -1,0 +1,86 @@
+//! Rows of quantised activations ([`ValueType::Q8`](minfer_graph::ValueType::Q8)). Takes rows of floats or bytes; gives
+//! the other; the one home of their byte layout in plain code, against which faster ones are judged.
+
+/// Elements that share a scale.
+pub const BLOCK: usize = 32;
+
+/// Bytes of a row of `cols` elements.
+pub fn row_bytes(cols: usize) -> usize {
+    cols + cols / 32 * 4 + cols / 16 * 2
+}
+
+/// The three runs of a row: `q` (one byte an element), `d` (4 bytes a block), sums (2 bytes a half block).
+pub fn split(row: &[u8], cols: usize) -> (&[u8], &[u8], &[u8]) {
+    let (q, rest) = row.split_at(cols);
+    let (d, sums) = rest.split_at(cols / 32 * 4);
+    (q, d, &sums[..cols / 16 * 2])
+}
+
+/// Quantises `x` (a multiple of 32 elements) into `row`: `d = max|x| / 127` and `q = round(x / d)` per block, and the
+/// sum of `q` over each half block. A block with a NaN gets a NaN as its scale, so that it is not lost.
+pub fn quantize_row(x: &[f32], row: &mut [u8]) {
+    let cols = x.len();
+    let (q, rest) = row.split_at_mut(cols);
+    let (d, sums) = rest.split_at_mut(cols / 32 * 4);
+    for (block, values) in x.chunks_exact(BLOCK).enumerate() {
+        let largest = values.iter().fold(0.0f32, |m, v| m.max(v.abs()));
+        let scale = if values.iter().any(|v| v.is_nan()) { f32::NAN } else { largest / 127.0 };
+        d[block * 4..][..4].copy_from_slice(&scale.to_ne_bytes());
+        for (half, values) in values.chunks_exact(16).enumerate() {
+            let mut sum = 0i16;
+            for (i, &v) in values.iter().enumerate() {
+                let rounded = if scale > 0.0 { (v / scale).round().clamp(-127.0, 127.0) as i8 } else { 0 };
+                q[block * BLOCK + half * 16 + i] = rounded as u8;
+                sum += i16::from(rounded);
+            }
+            sums[(block * 2 + half) * 2..][..2].copy_from_slice(&sum.to_ne_bytes());
+        }
+    }
+}
+
+/// The values of a row: `d · q`.
+pub fn dequantize_row(row: &[u8], values: &mut [f32]) {
+    let (q, d, _) = split(row, values.len());
+    for (block, values) in values.chunks_exact_mut(BLOCK).enumerate() {
+        let scale = f32::from_ne_bytes([d[block * 4], d[block * 4 + 1], d[block * 4 + 2], d[block * 4 + 3]]);
+        for (value, &q) in values.iter_mut().zip(&q[block * BLOCK..]) {
+            *value = scale * f32::from(q as i8);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_row_survives_to_half_a_step() {
+        let x: Vec<f32> = (0..64).map(|i| (i as f32 * 0.7).sin() * if i < 32 { 3.0 } else { 1e-3 }).collect();
+        let mut row = vec![0; row_bytes(64)];
+        quantize_row(&x, &mut row);
+        let mut back = vec![0.0; 64];
+        dequantize_row(&row, &mut back);
+        let (q, d, sums) = split(&row, 64);
+        for i in 0..64 {
+            let step = f32::from_ne_bytes(d[i / 32 * 4..][..4].try_into().unwrap());
+            assert!((x[i] - back[i]).abs() <= step * 0.5001, "element {i}");
+        }
+        for half in 0..4 {
+            let sum: i16 = q[half * 16..][..16].iter().map(|&q| i16::from(q as i8)).sum();
+            assert_eq!(sum.to_ne_bytes(), sums[half * 2..][..2]);
+        }
+    }
+
+    #[test]
+    fn zeros_nan_and_tiny_values_do_not_trap() {
+        for (value, nan) in [(0.0, false), (f32::NAN, true), (1e-45, false), (f32::MAX, false)] {
+            let mut x = [0.0; 32];
+            x[5] = value;
+            let mut row = vec![0; row_bytes(32)];
+            quantize_row(&x, &mut row);
+            let mut back = [0.0; 32];
+            dequantize_row(&row, &mut back);
+            assert_eq!(back.iter().any(|v| v.is_nan()), nan, "{value}");
+        }
+    }
+}

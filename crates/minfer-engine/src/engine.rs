@@ -1,0 +1,133 @@
+//! The engine: a model, its backends and everything they own. Takes a model, backends and settings; gives sequences and
+//! steps; must not know text.
+
+use crate::alloc::GraphAllocator;
+use crate::blueprint::{Blueprint, MemoryFigures};
+use crate::cache::GraphCache;
+use crate::config::EngineConfig;
+use crate::error::EngineError;
+use crate::kv::{KvCache, SequenceId};
+use crate::load::Model;
+use crate::observe::Observer;
+use minfer_backend::{Backend, BufRef, Capabilities, HostBytes};
+use minfer_graph::{KV_BLOCK_CELLS, KvSide};
+use minfer_plan::Ledger;
+use std::sync::Arc;
+
+/// A model ready to answer.
+pub struct Engine {
+    pub(crate) model: Arc<Model>,
+    pub(crate) config: EngineConfig,
+    pub(crate) backends: Vec<Box<dyn Backend>>,
+    pub(crate) allocator: GraphAllocator,
+    pub(crate) cache: GraphCache,
+    pub(crate) kv: KvCache,
+    pub(crate) observers: Vec<Box<dyn Observer + Send>>,
+    ledger: Ledger,
+    figures: MemoryFigures,
+}
+
+impl Engine {
+    /// Plans for the largest batch, then allocates exactly that.
+    pub fn new(
+        model: Arc<Model>,
+        mut backends: Vec<Box<dyn Backend>>,
+        config: EngineConfig,
+    ) -> Result<Self, EngineError> {
+        let config = config.checked()?;
+        let capabilities: Vec<Arc<dyn Capabilities>> = backends.iter().map(|b| b.capabilities()).collect();
+        let blueprint = Blueprint::new(&model, &config, &capabilities)?;
+        let figures = blueprint.figures();
+        let parts = model.file.parts().iter().map(|part| part.bytes() as HostBytes).collect();
+        let mut allocator = GraphAllocator::new(parts);
+        let mut cache = GraphCache::default();
+        cache.insert(&blueprint.graph, blueprint.plan, &mut allocator, &mut backends)?;
+        let kv = KvCache::new(config.n_cells()?, config.n_sequences, config.n_ctx);
+        let ledger = blueprint.ledger;
+        Ok(Self { model, config, backends, allocator, cache, kv, observers: Vec::new(), ledger, figures })
+    }
+
+    /// The model.
+    pub fn model(&self) -> &Arc<Model> {
+        &self.model
+    }
+
+    /// The settings in use.
+    pub fn config(&self) -> &EngineConfig {
+        &self.config
+    }
+
+    /// Every byte planned, by owner.
+    pub fn ledger(&self) -> &Ledger {
+        &self.ledger
+    }
+
+    /// Arena bytes under each strategy.
+    pub fn figures(&self) -> MemoryFigures {
+        self.figures
+    }
+
+    /// Graphs built so far and kept.
+    pub fn cache(&self) -> &GraphCache {
+        &self.cache
+    }
+
+    /// The owner of all regions.
+    pub fn allocator(&self) -> &GraphAllocator {
+        &self.allocator
+    }
+
+    /// The address of a region, for tests that regions never move.
+    pub fn region_address(&self, buf: BufRef) -> Option<usize> {
+        self.backends[buf.backend.index()].region_address(buf.region)
+    }
+
+    /// Watches every step from now on. Runs go step by step, so they are slower.
+    pub fn observe(&mut self, observer: Box<dyn Observer + Send>) {
+        self.observers.push(observer);
+    }
+
+    /// A new, empty sequence.
+    pub fn create_sequence(&mut self) -> Result<SequenceId, EngineError> {
+        Ok(self.kv.create()?)
+    }
+
+    /// Gives a sequence's cells back.
+    pub fn release_sequence(&mut self, id: SequenceId) -> Result<(), EngineError> {
+        Ok(self.kv.release(id)?)
+    }
+
+    /// Positions a sequence holds.
+    pub fn sequence_len(&self, id: SequenceId) -> Result<u32, EngineError> {
+        Ok(self.kv.len(id)?)
+    }
+
+    /// Forgets all but the first `len` positions.
+    pub fn cut_sequence(&mut self, id: SequenceId, len: u32) -> Result<(), EngineError> {
+        Ok(self.kv.cut(id, len)?)
+    }
+
+    /// A new sequence that shares the first `len` positions of another.
+    pub fn fork_sequence(&mut self, id: SequenceId, len: u32) -> Result<SequenceId, EngineError> {
+        Ok(self.kv.fork(id, len)?)
+    }
+
+    /// Shows the bytes of a layer's K or V region; `None` when the layer has none.
+    pub fn read_kv(&self, layer: u32, side: KvSide, visit: &mut dyn FnMut(&[u8])) -> Result<Option<()>, EngineError> {
+        let Some(buf) = self.allocator.kv_side(layer, side) else { return Ok(None) };
+        self.backends[buf.backend.index()].read(buf, visit)?;
+        Ok(Some(()))
+    }
+
+    /// Copies the cells of a block in every layer, before a sequence writes into the copy.
+    pub(crate) fn copy_block(&mut self, from: u32, to: u32) -> Result<(), EngineError> {
+        for (_, regions) in self.allocator.kv_layers() {
+            for region in [regions.pair.k, regions.pair.v] {
+                let block_bytes = regions.pair.ty.row_bytes(regions.pair.cols) * u64::from(KV_BLOCK_CELLS);
+                let block = |index: u32| BufRef { offset: u64::from(index) * block_bytes, len: block_bytes, ..region };
+                self.backends[region.backend.index()].copy(block(from), block(to))?;
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,42 @@
+//! A file becomes a model. Takes a path; gives [`Model`], which is read-only and shared; must not know backends.
+
+use crate::error::EngineError;
+use minfer_gguf::GgufFile;
+use minfer_model::{ModelSpec, chat_template, load_spec, load_tokenizer};
+use minfer_text::Tokenizer;
+use std::path::Path;
+
+/// A model file, understood: nothing of it is copied but the vocabulary.
+pub struct Model {
+    /// The mapped file.
+    pub file: GgufFile,
+    /// Hyper-parameters and weight roles.
+    pub spec: ModelSpec,
+    /// Text to ids and back.
+    pub tokenizer: Tokenizer,
+    /// Source of the chat template, if the file has one.
+    pub chat_template: Option<String>,
+    /// What the reader of the file should know, such as a guessed pre-tokenizer.
+    pub warnings: Vec<String>,
+    /// Changes when weights change; a graph built for another version is not reused.
+    pub weights_version: u64,
+}
+
+impl Model {
+    /// File → metadata and tensors → specification → tokenizer and template.
+    pub fn open(path: impl AsRef<Path>) -> Result<Self, EngineError> {
+        let file = GgufFile::open(path)?;
+        file.require_model()?;
+        Self::from_file(file)
+    }
+
+    /// The same, from a file that is open already.
+    pub fn from_file(file: GgufFile) -> Result<Self, EngineError> {
+        let spec = load_spec(&file)?;
+        let loaded = load_tokenizer(&file)?;
+        let warnings = loaded.warnings.iter().map(ToString::to_string).collect();
+        let tokenizer = Tokenizer::new(loaded.spec)?;
+        let chat_template = chat_template(&file)?;
+        Ok(Self { file, spec, tokenizer, chat_template, warnings, weights_version: 0 })
+    }
+}

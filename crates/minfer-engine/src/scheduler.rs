@@ -1,0 +1,94 @@
+//! Runs a bound plan. Takes splits in order; gives every step to its backend, synchronises where values cross, and copies
+//! them; allocates nothing and looks nothing up.
+
+use crate::alloc::BackendList;
+use crate::bind::{BoundPlan, Split, mismatch};
+use crate::error::EngineError;
+use crate::observe::{Observer, RunView};
+use minfer_backend::{Backend, BackendError, BufRef};
+use minfer_graph::BatchDims;
+use minfer_plan::Fingerprint;
+
+/// Runs bound plans.
+pub struct Scheduler;
+
+impl Scheduler {
+    /// Runs all steps of a graph on one batch. Refused when the plan is another graph's.
+    pub fn run(
+        graph: Fingerprint,
+        bound: &BoundPlan,
+        dims: &BatchDims,
+        backends: &mut BackendList,
+        observers: &mut [&mut dyn Observer],
+    ) -> Result<(), EngineError> {
+        if bound.source() != graph {
+            return Err(mismatch(graph, bound.source()));
+        }
+        for split in &bound.splits {
+            match split {
+                Split::Copy { step } => {
+                    copy(&bound.steps[*step], dims, backends)?;
+                    observe(*step, bound, dims, backends, observers)?;
+                }
+                Split::Run { backend, steps } if observers.is_empty() => {
+                    backends[backend.index()].run(&bound.steps[steps.clone()], dims)?;
+                }
+                Split::Run { backend, steps } => {
+                    for step in steps.clone() {
+                        backends[backend.index()].run(&bound.steps[step..=step], dims)?;
+                        backends[backend.index()].synchronize()?;
+                        observe(step, bound, dims, backends, observers)?;
+                    }
+                }
+            }
+        }
+        for backend in backends {
+            backend.synchronize()?;
+        }
+        Ok(())
+    }
+}
+
+fn observe(
+    step: usize,
+    bound: &BoundPlan,
+    dims: &BatchDims,
+    backends: &mut BackendList,
+    observers: &mut [&mut dyn Observer],
+) -> Result<(), EngineError> {
+    for observer in observers.iter_mut() {
+        observer.after_step(step, &mut RunView { bound, dims: *dims, backends })?;
+    }
+    Ok(())
+}
+
+/// Copies a value to another backend. The source must have been computed, and the target's bytes may still be read by
+/// steps queued there: both are waited for.
+fn copy(step: &minfer_backend::Step, dims: &BatchDims, backends: &mut BackendList) -> Result<(), EngineError> {
+    let (from, to) = (step.inputs[0].buf, step.output.buf);
+    backends[from.backend.index()].synchronize()?;
+    backends[to.backend.index()].synchronize()?;
+    let len = dims.bytes(step.output.shape, step.output.ty);
+    let (source, target) = two(backends, from, to, step)?;
+    let mut written = Ok(());
+    source.read(BufRef { len, ..from }, &mut |bytes| written = target.write(BufRef { len, ..to }, bytes))?;
+    Ok(written?)
+}
+
+/// Two different backends, both at hand.
+fn two<'a>(
+    backends: &'a mut BackendList,
+    from: BufRef,
+    to: BufRef,
+    step: &minfer_backend::Step,
+) -> Result<(&'a dyn Backend, &'a mut Box<dyn Backend>), EngineError> {
+    let same = || BackendError::BadOperand {
+        backend: to.backend.0.to_string(),
+        step: step.name.clone(),
+        what: "source of a copy",
+        expected: "another backend".into(),
+        got: "the same".into(),
+    };
+    let [source, target] = backends.get_disjoint_mut([from.backend.index(), to.backend.index()]).map_err(|_| same())?;
+    Ok((&**source, target))
+}

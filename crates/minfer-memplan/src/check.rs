@@ -1,0 +1,138 @@
+//! The judge: takes a problem and an answer, says what is wrong with it. Plain loops over all pairs; shares nothing with
+//! the solver but the types, and trusts neither the problem nor the answer.
+
+use thiserror::Error;
+
+use crate::{Placed, Problem, Verdict};
+
+/// What is wrong with a placement or a certificate. Buffers are named by index.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+#[allow(missing_docs, reason = "the message names every field")]
+pub enum Violation {
+    /// The number of offsets is not the number of buffers.
+    #[error("{got} offsets for {expected} buffers")]
+    Count { expected: usize, got: usize },
+    /// The buffer is impossible: an empty lifetime with bytes, or alignment 0.
+    #[error("buffer {buffer} is impossible: empty lifetime or alignment 0")]
+    Impossible { buffer: usize },
+    /// `offset + size` leaves 64 bits.
+    #[error("buffer {buffer} at {offset} leaves the 64-bit address range")]
+    Overflow { buffer: usize, offset: u64 },
+    /// The offset is no multiple of the alignment.
+    #[error("buffer {buffer}: offset {offset} is no multiple of {alignment}")]
+    Misaligned { buffer: usize, offset: u64, alignment: u64 },
+    /// A fixed buffer lies elsewhere.
+    #[error("buffer {buffer} is fixed at {expected}, got {got}")]
+    Moved { buffer: usize, expected: u64, got: u64 },
+    /// The buffer ends above the capacity.
+    #[error("buffer {buffer} ends at {top}, above the capacity {capacity}")]
+    AboveCapacity { buffer: usize, top: u64, capacity: u64 },
+    /// Two buffers share a byte while both are live.
+    #[error("buffers {first} and {second} share bytes while both are live")]
+    Overlap { first: usize, second: usize },
+    /// A claimed height is not the height of the offsets.
+    #[error("claimed height {claimed}, the offsets have {actual}")]
+    Height { claimed: u64, actual: u64 },
+    /// The witness names a buffer that does not exist, is named twice or out of order, or is not live at the step.
+    #[error("witness: buffer {buffer} does not belong to the live set of step {step}")]
+    Witness { buffer: usize, step: u64 },
+    /// The sizes of the witness do not sum to the claimed bound.
+    #[error("claimed lower bound {claimed}, its witness sums to {actual}")]
+    WitnessSum { claimed: u64, actual: u128 },
+    /// More bytes than the claimed bound are live at another step.
+    #[error("claimed lower bound {claimed}, but {actual} bytes are live at step {step}")]
+    BoundTooLow { claimed: u64, step: u64, actual: u128 },
+    /// The verdict does not follow from height and bound.
+    #[error("height {height} and lower bound {lower_bound} do not give the verdict {verdict:?}")]
+    Verdict { height: u64, lower_bound: u64, verdict: Verdict },
+}
+
+/// Checks count, range, alignment, fixed offsets, capacity and all pairs. Returns the height. `O(n²)`.
+pub fn check(problem: &Problem, offsets: &[u64]) -> Result<u64, Violation> {
+    let buffers = &problem.buffers;
+    if offsets.len() != buffers.len() {
+        return Err(Violation::Count { expected: buffers.len(), got: offsets.len() });
+    }
+    let mut height = 0;
+    for (buffer, (b, &offset)) in buffers.iter().zip(offsets).enumerate() {
+        if b.alignment == 0 || b.lower > b.upper || (b.lower == b.upper && b.size != 0) {
+            return Err(Violation::Impossible { buffer });
+        }
+        let Some(top) = offset.checked_add(b.size) else {
+            return Err(Violation::Overflow { buffer, offset });
+        };
+        if offset % b.alignment != 0 {
+            return Err(Violation::Misaligned { buffer, offset, alignment: b.alignment });
+        }
+        match b.offset {
+            Some(expected) if expected != offset => {
+                return Err(Violation::Moved { buffer, expected, got: offset });
+            }
+            _ => {}
+        }
+        match problem.capacity {
+            Some(capacity) if top > capacity => {
+                return Err(Violation::AboveCapacity { buffer, top, capacity });
+            }
+            _ => {}
+        }
+        height = height.max(top);
+    }
+    for (second, b) in buffers.iter().enumerate() {
+        for (first, a) in buffers[..second].iter().enumerate() {
+            let in_time = a.lower.max(b.lower) < a.upper.min(b.upper);
+            let bottom = offsets[first].max(offsets[second]);
+            let top = (offsets[first] + a.size).min(offsets[second] + b.size);
+            if in_time && bottom < top {
+                return Err(Violation::Overlap { first, second });
+            }
+        }
+    }
+    Ok(height)
+}
+
+/// Checks the placement, the claimed heights, the witness, that no step has more live bytes than the bound, and that the
+/// verdict follows. `O(n²)`.
+pub fn check_certificate(problem: &Problem, placed: &Placed) -> Result<(), Violation> {
+    let actual = check(problem, &placed.placement.offsets)?;
+    let certificate = &placed.certificate;
+    for claimed in [placed.placement.height, certificate.height] {
+        if claimed != actual {
+            return Err(Violation::Height { claimed, actual });
+        }
+    }
+
+    let bound = &certificate.lower_bound;
+    let (step, claimed) = (bound.step, bound.bytes);
+    let mut sum = 0u128;
+    let mut previous = None;
+    for &buffer in &bound.live {
+        let live = problem.buffers.get(buffer).filter(|b| b.lower <= step && step < b.upper);
+        match live {
+            Some(b) if previous.is_none_or(|p| p < buffer) => sum += u128::from(b.size),
+            _ => return Err(Violation::Witness { buffer, step }),
+        }
+        previous = Some(buffer);
+    }
+    if sum != u128::from(claimed) {
+        return Err(Violation::WitnessSum { claimed, actual: sum });
+    }
+    // The live bytes only grow where a lifetime begins, so the beginnings are all the steps to look at.
+    for step in problem.buffers.iter().map(|b| b.lower) {
+        let live = problem.buffers.iter().filter(|b| b.lower <= step && step < b.upper);
+        let actual: u128 = live.map(|b| u128::from(b.size)).sum();
+        if actual > u128::from(claimed) {
+            return Err(Violation::BoundTooLow { claimed, step, actual });
+        }
+    }
+
+    let follows = match certificate.verdict {
+        Verdict::Optimal => actual == claimed,
+        Verdict::Gap { bytes } => bytes > 0 && claimed.checked_add(bytes) == Some(actual),
+    };
+    if follows {
+        Ok(())
+    } else {
+        Err(Violation::Verdict { height: actual, lower_bound: claimed, verdict: certificate.verdict })
+    }
+}

@@ -1,0 +1,350 @@
+//! Verify: the independent checker. Takes a finished plan and the graph it was made from; gives the first fault; changes
+//! nothing and uses no result of the passes before it but the plan itself. Plain O(n²).
+
+use crate::fingerprint::fingerprint;
+use crate::plan::{Place, Plan, Value};
+use minfer_graph::{Graph, Node, NodeId, Op};
+use std::ops::Range;
+
+/// What is wrong with a plan.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum PlanFault {
+    /// The plan is another graph's.
+    #[error("the plan was made from graph {plan}, not from {graph}")]
+    WrongGraph {
+        /// Fingerprint in the plan.
+        plan: String,
+        /// Fingerprint of the graph.
+        graph: String,
+    },
+    /// Steps that are not exactly the nodes to run, in build order.
+    #[error("step {step} runs {got}, execution order demands {expected}")]
+    StepOrder {
+        /// Step.
+        step: usize,
+        /// Node demanded.
+        expected: String,
+        /// Node found.
+        got: String,
+    },
+    /// A live range that is too short or too long.
+    #[error("{node} is planned live for {got:?}, execution needs {expected:?}")]
+    Live {
+        /// Node.
+        node: String,
+        /// By the checker's count.
+        expected: Range<u32>,
+        /// In the plan.
+        got: Range<u32>,
+    },
+    /// A value without bytes, or in the wrong kind of place.
+    #[error("{node} lives at {got}, its operation demands {expected}")]
+    Place {
+        /// Node.
+        node: String,
+        /// What it must be.
+        expected: &'static str,
+        /// What it is.
+        got: String,
+    },
+    /// Bytes outside the arena, or not aligned.
+    #[error("{node}: bytes {offset}+{bytes} do not fit an arena of {arena_bytes} bytes aligned to {alignment}")]
+    Bounds {
+        /// Node or workspace.
+        node: String,
+        /// Offset.
+        offset: u64,
+        /// Length.
+        bytes: u64,
+        /// Size of the arena.
+        arena_bytes: u64,
+        /// Alignment.
+        alignment: u64,
+    },
+    /// Two values that live at once share bytes without a valid alias.
+    #[error("{a} and {b} share bytes while both live")]
+    Overlap {
+        /// One.
+        a: String,
+        /// The other.
+        b: String,
+    },
+    /// An alias that the graph does not allow.
+    #[error("{node} may not be written in place of {of}: {reason}")]
+    Alias {
+        /// The value written.
+        node: String,
+        /// The value overwritten.
+        of: String,
+        /// Why not.
+        reason: &'static str,
+    },
+    /// A node reads a value of another backend without a copy.
+    #[error("{node} reads {input}, which is on another backend")]
+    CrossBackend {
+        /// The reader.
+        node: String,
+        /// The value.
+        input: String,
+    },
+    /// The stated lower bound is not the sum of live bytes at its step.
+    #[error("arena {arena}: stated lower bound {stated} at step {step}, counted {counted}")]
+    LowerBound {
+        /// Arena.
+        arena: String,
+        /// In the certificate.
+        stated: u64,
+        /// Its step.
+        step: u64,
+        /// By the checker.
+        counted: u64,
+    },
+}
+
+/// Checks every promise of a plan against the graphs alone.
+pub fn verify_plan(plan: &Plan, source: &Graph) -> Result<(), PlanFault> {
+    let graph_print = fingerprint(source);
+    if plan.source != graph_print {
+        return Err(PlanFault::WrongGraph { plan: plan.source.to_string(), graph: graph_print.to_string() });
+    }
+    let checker = Checker { plan, graph: &plan.graph, step_of: steps_by_node(plan)? };
+    for id in plan.graph.ids() {
+        checker.lifetime(id)?;
+        checker.placed(id)?;
+        checker.backends(id)?;
+        checker.alias(id)?;
+    }
+    checker.overlaps()?;
+    checker.lower_bounds()
+}
+
+/// The step of each node; the steps must be the live, executed nodes in build order.
+fn steps_by_node(plan: &Plan) -> Result<Vec<Option<u32>>, PlanFault> {
+    let graph = &plan.graph;
+    let alive = graph.live_nodes();
+    let mut step_of = vec![None; graph.nodes.len()];
+    let mut demanded = graph.ids().filter(|id| alive[id.index()] && graph.node(*id).op.is_executed());
+    let name = |id: Option<NodeId>| id.map_or("nothing".to_string(), |id| graph.node(id).name.clone());
+    for step in 0.. {
+        let (expected, got) = (demanded.next(), plan.steps.get(step).map(|step| step.node));
+        if expected != got {
+            return Err(PlanFault::StepOrder { step, expected: name(expected), got: name(got) });
+        }
+        match got {
+            Some(id) => step_of[id.index()] = Some(step as u32),
+            None => break,
+        }
+    }
+    Ok(step_of)
+}
+
+struct Checker<'a> {
+    plan: &'a Plan,
+    graph: &'a Graph,
+    step_of: Vec<Option<u32>>,
+}
+
+impl Checker<'_> {
+    fn node(&self, id: NodeId) -> &Node {
+        self.graph.node(id)
+    }
+
+    fn name(&self, id: NodeId) -> String {
+        self.node(id).name.clone()
+    }
+
+    fn value(&self, id: NodeId) -> &Value {
+        self.plan.value(id)
+    }
+
+    /// Steps whose node reads the bytes of `id`, found by scanning all of them.
+    fn reading_steps(&self, id: NodeId) -> Vec<u32> {
+        let reads = |reader: &NodeId| {
+            let node = self.node(*reader);
+            node.inputs.iter().enumerate().any(|(index, input)| *input == id && node.op.reads_bytes(index))
+        };
+        self.plan.steps.iter().enumerate().filter(|(_, step)| reads(&step.node)).map(|(at, _)| at as u32).collect()
+    }
+
+    fn lifetime(&self, id: NodeId) -> Result<(), PlanFault> {
+        let reading = self.reading_steps(id);
+        let n_steps = self.plan.steps.len() as u32;
+        let is_output = self.graph.outputs.contains(&id);
+        let op = &self.node(id).op;
+        let start = if matches!(op, Op::Input) { Some(0) } else { self.step_of[id.index()] };
+        let end = match reading.last() {
+            _ if is_output || (matches!(op, Op::Input) && !reading.is_empty()) => n_steps,
+            Some(last) => last + 1,
+            None => start.map_or(0, |start| if matches!(op, Op::Input) { start } else { start + 1 }),
+        };
+        let expected = match start {
+            Some(start) if !op.lives_in_kv() => start..end,
+            _ => 0..0,
+        };
+        let got = self.value(id).live.clone();
+        if got == expected || (got.is_empty() && expected.is_empty()) {
+            return Ok(());
+        }
+        Err(PlanFault::Live { node: self.name(id), expected, got })
+    }
+
+    fn placed(&self, id: NodeId) -> Result<(), PlanFault> {
+        let value = self.value(id);
+        let expected = match (self.node(id).op.lives_in_kv(), value.live.is_empty()) {
+            (true, _) => "its layer's KV region",
+            (false, true) => "nowhere",
+            (false, false) => "the arena",
+        };
+        let fits = match (value.place, expected) {
+            (Place::Kv { layer, .. }, "its layer's KV region") => self.node(id).op.kv_layer() == Some(layer),
+            (Place::Nowhere, "nowhere") => true,
+            (Place::Arena { bytes, .. }, "the arena") => bytes == self.graph.capacity_bytes(id),
+            _ => false,
+        };
+        if !fits {
+            return Err(PlanFault::Place { node: self.name(id), expected, got: format!("{:?}", value.place) });
+        }
+        Ok(())
+    }
+
+    fn backends(&self, id: NodeId) -> Result<(), PlanFault> {
+        let node = self.node(id);
+        let mine = self.plan.backends[id.index()];
+        let elsewhere = node.inputs.iter().find(|input| self.plan.backends[input.index()] != mine);
+        match elsewhere {
+            Some(input) if !matches!(node.op, Op::Copy) => {
+                Err(PlanFault::CrossBackend { node: self.name(id), input: self.name(*input) })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The alias must follow from the graph alone: property of the operation, sole reader, same size, same backend.
+    fn alias(&self, id: NodeId) -> Result<(), PlanFault> {
+        let Some(alias) = self.value(id).alias else { return Ok(()) };
+        let (node, of) = (self.node(id), alias.of);
+        let source = self.node(of);
+        let positions: Vec<usize> = (0..node.inputs.len()).filter(|&n| node.inputs[n] == of).collect();
+        let allowed = node.op.in_place_inputs();
+        let reason = if !positions.contains(&alias.input) {
+            "it is not the input named"
+        } else if !positions.iter().all(|position| allowed.contains(position)) {
+            "the operation does not work in place on that input"
+        } else if self.step_of[id.index()] != Some(alias.step) {
+            "another step writes it"
+        } else if self.reading_steps(of).last() != Some(&alias.step) {
+            "the overwritten value is read later"
+        } else if self.reading_steps(of).len() > 1 && !node.op.accumulates() {
+            "the overwritten value has another reader"
+        } else if matches!(source.op, Op::Input) || self.graph.outputs.contains(&of) {
+            "the overwritten value is pinned"
+        } else if (source.shape, source.ty) != (node.shape, node.ty) {
+            "shape or type differ"
+        } else if self.plan.backends[of.index()] != self.plan.backends[id.index()] {
+            "the backends differ"
+        } else if self.value(of).place != self.value(id).place {
+            "the places differ"
+        } else {
+            return Ok(());
+        };
+        Err(PlanFault::Alias { node: self.name(id), of: self.name(of), reason })
+    }
+
+    /// Every run of bytes in arenas, in whole units of the arena's alignment.
+    fn runs(&self) -> Vec<Run> {
+        let mut runs = Vec::new();
+        for id in self.graph.ids() {
+            if let Place::Arena { offset, bytes } = self.value(id).place {
+                let (live, backend) = (self.value(id).live.clone(), self.plan.backends[id.index()].0);
+                let bytes = self.padded(backend, bytes);
+                runs.push(Run { backend, name: self.name(id), live, offset, bytes, node: Some(id) });
+            }
+        }
+        for (at, step) in self.plan.steps.iter().enumerate() {
+            if let Some((offset, bytes)) = step.workspace {
+                let live = at as u32..at as u32 + 1;
+                let backend = self.plan.backends[step.node.index()].0;
+                let bytes = self.padded(backend, bytes);
+                let name = format!("workspace of {}", self.name(step.node));
+                runs.push(Run { backend, name, live, offset, bytes, node: None });
+            }
+        }
+        runs
+    }
+
+    fn padded(&self, backend: u8, bytes: u64) -> u64 {
+        let arena = self.plan.arenas.iter().find(|arena| arena.backend.0 == backend);
+        arena.map_or(bytes, |arena| bytes.next_multiple_of(arena.alignment))
+    }
+
+    fn overlaps(&self) -> Result<(), PlanFault> {
+        let runs = self.runs();
+        for (index, a) in runs.iter().enumerate() {
+            let arena = self.plan.arenas.iter().find(|arena| arena.backend.0 == a.backend);
+            let (arena_bytes, alignment) = arena.map_or((0, 1), |arena| (arena.bytes, arena.alignment));
+            let inside = a.offset.checked_add(a.bytes).is_some_and(|end| end <= arena_bytes);
+            if !inside || !a.offset.is_multiple_of(alignment) {
+                let (node, offset, bytes) = (a.name.clone(), a.offset, a.bytes);
+                return Err(PlanFault::Bounds { node, offset, bytes, arena_bytes, alignment });
+            }
+            for b in &runs[..index] {
+                if a.clashes(b) && !self.handed_over(a, b) {
+                    return Err(PlanFault::Overlap { a: b.name.clone(), b: a.name.clone() });
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether two clashing runs are a value and the one written in its place: they meet in that one step.
+    fn handed_over(&self, a: &Run, b: &Run) -> bool {
+        let takes_over = |new: &Run, old: &Run| {
+            let (Some(new_id), Some(old_id)) = (new.node, old.node) else { return false };
+            self.value(new_id).alias.is_some_and(|alias| {
+                alias.of == old_id && new.live.start == alias.step && old.live.end == alias.step + 1
+            })
+        };
+        takes_over(a, b) || takes_over(b, a)
+    }
+
+    /// The bound of each arena, counted anew: bytes of distinct places live at the witness step.
+    fn lower_bounds(&self) -> Result<(), PlanFault> {
+        let runs = self.runs();
+        for arena in &self.plan.arenas {
+            let stated = &arena.certificate.lower_bound;
+            let mut counted = 0;
+            let live_then: Vec<&Run> = runs
+                .iter()
+                .filter(|run| run.backend == arena.backend.0 && run.live.contains(&(stated.step as u32)))
+                .collect();
+            for (index, run) in live_then.iter().enumerate() {
+                let shared = live_then[..index].iter().any(|other| self.handed_over(run, other));
+                counted += if shared { 0 } else { run.bytes };
+            }
+            if counted != stated.bytes || arena.bytes < counted {
+                let (arena, stated, step) = (arena.name.clone(), stated.bytes, stated.step);
+                return Err(PlanFault::LowerBound { arena, stated, step, counted });
+            }
+        }
+        Ok(())
+    }
+}
+
+struct Run {
+    backend: u8,
+    name: String,
+    live: Range<u32>,
+    offset: u64,
+    bytes: u64,
+    node: Option<NodeId>,
+}
+
+impl Run {
+    fn clashes(&self, other: &Run) -> bool {
+        self.backend == other.backend
+            && self.live.start < other.live.end
+            && other.live.start < self.live.end
+            && self.offset < other.offset + other.bytes
+            && other.offset < self.offset + self.bytes
+    }
+}
