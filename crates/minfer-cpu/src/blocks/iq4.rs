@@ -8,7 +8,6 @@ use super::per32::{first8, scales};
 use super::{CHUNK, Chunk, Format, u16_at};
 use crate::simd::Simd;
 use minfer_gguf::block::IQ4_CURVE;
-use minfer_graph::DType;
 
 /// The curve with one scale per 32.
 pub(crate) struct Iq4Nl;
@@ -25,7 +24,6 @@ fn curve<S: Simd>() -> [u8; 16] {
 }
 
 impl Format for Iq4Nl {
-    const DTYPE: DType = DType::IQ4_NL;
     const BLOCK: usize = 32;
     const GROUP: usize = 32;
     const HAS_MIN: bool = false;
@@ -47,7 +45,6 @@ impl Format for Iq4Nl {
 }
 
 impl Format for Iq4Xs {
-    const DTYPE: DType = DType::IQ4_XS;
     const BLOCK: usize = 256;
     const GROUP: usize = 32;
     const HAS_MIN: bool = false;

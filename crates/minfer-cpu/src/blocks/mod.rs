@@ -38,8 +38,6 @@ impl Chunk {
 
 /// A quantised weight format.
 pub(crate) trait Format: 'static {
-    /// Its name in files.
-    const DTYPE: DType;
     /// Elements of a block: 32 or 256.
     const BLOCK: usize;
     /// Elements that share a scale: 16 or 32.

@@ -4,7 +4,6 @@
 
 use super::{CHUNK, Chunk, Format, u16_at};
 use crate::simd::Simd;
-use minfer_graph::DType;
 
 /// Signed bytes; value `d · q`.
 pub(crate) struct Q8_0;
@@ -76,7 +75,6 @@ unsafe fn nibbles_and_bit<S: Simd>(s: S, high: *const u8, from: *const u8, to: *
 }
 
 impl Format for Q8_0 {
-    const DTYPE: DType = DType::Q8_0;
     const BLOCK: usize = 32;
     const GROUP: usize = 32;
     const HAS_MIN: bool = false;
@@ -100,7 +98,6 @@ impl Format for Q8_0 {
 }
 
 impl Format for Q4_0 {
-    const DTYPE: DType = DType::Q4_0;
     const BLOCK: usize = 32;
     const GROUP: usize = 32;
     const HAS_MIN: bool = false;
@@ -120,7 +117,6 @@ impl Format for Q4_0 {
 }
 
 impl Format for Q4_1 {
-    const DTYPE: DType = DType::Q4_1;
     const BLOCK: usize = 32;
     const GROUP: usize = 32;
     const HAS_MIN: bool = true;
@@ -141,7 +137,6 @@ impl Format for Q4_1 {
 }
 
 impl Format for Q5_0 {
-    const DTYPE: DType = DType::Q5_0;
     const BLOCK: usize = 32;
     const GROUP: usize = 32;
     const HAS_MIN: bool = false;
@@ -162,7 +157,6 @@ impl Format for Q5_0 {
 }
 
 impl Format for Q5_1 {
-    const DTYPE: DType = DType::Q5_1;
     const BLOCK: usize = 32;
     const GROUP: usize = 32;
     const HAS_MIN: bool = true;

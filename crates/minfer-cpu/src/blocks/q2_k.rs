@@ -3,13 +3,11 @@
 
 use super::{Chunk, Format, u16_at};
 use crate::simd::Simd;
-use minfer_graph::DType;
 
 /// 2 bits, 4-bit scale and minimum per 16.
 pub(crate) struct Q2K;
 
 impl Format for Q2K {
-    const DTYPE: DType = DType::Q2_K;
     const BLOCK: usize = 256;
     const GROUP: usize = 16;
     const HAS_MIN: bool = true;

@@ -5,13 +5,11 @@
 
 use super::{Chunk, Format, u16_at};
 use crate::simd::Simd;
-use minfer_graph::DType;
 
 /// 3 bits, signed 6-bit scale per 16.
 pub(crate) struct Q3K;
 
 impl Format for Q3K {
-    const DTYPE: DType = DType::Q3_K;
     const BLOCK: usize = 256;
     const GROUP: usize = 16;
     const HAS_MIN: bool = false;

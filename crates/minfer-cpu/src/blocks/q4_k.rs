@@ -3,13 +3,11 @@
 
 use super::{Chunk, Format, k_scales};
 use crate::simd::Simd;
-use minfer_graph::DType;
 
 /// 4 bits, 6-bit scale and minimum per 32.
 pub(crate) struct Q4K;
 
 impl Format for Q4K {
-    const DTYPE: DType = DType::Q4_K;
     const BLOCK: usize = 256;
     const GROUP: usize = 32;
     const HAS_MIN: bool = true;

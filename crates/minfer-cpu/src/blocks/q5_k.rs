@@ -3,13 +3,11 @@
 
 use super::{Chunk, Format, k_scales};
 use crate::simd::Simd;
-use minfer_graph::DType;
 
 /// 5 bits, 6-bit scale and minimum per 32.
 pub(crate) struct Q5K;
 
 impl Format for Q5K {
-    const DTYPE: DType = DType::Q5_K;
     const BLOCK: usize = 256;
     const GROUP: usize = 32;
     const HAS_MIN: bool = true;

@@ -4,13 +4,11 @@
 
 use super::{Chunk, Format, u16_at};
 use crate::simd::Simd;
-use minfer_graph::DType;
 
 /// 6 bits, signed 8-bit scale per 16.
 pub(crate) struct Q6K;
 
 impl Format for Q6K {
-    const DTYPE: DType = DType::Q6_K;
     const BLOCK: usize = 256;
     const GROUP: usize = 16;
     const HAS_MIN: bool = false;

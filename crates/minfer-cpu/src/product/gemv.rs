@@ -79,7 +79,7 @@ unsafe fn multiply<S: Simd, F: Format, const ONE: bool>(s: S, part: &Part, first
     let chunk_bytes = CHUNK / F::BLOCK * part.matrix.dtype.block_bytes();
     let zero = Acc::<S> { products: s.splat(0.0), sums: s.splat(0.0) };
     let mut tails = [Tail { q: [0; CHUNK], d: [0.0; 8], sums: [0; 16] }; GEMV_TOKENS];
-    if rest > 0 {
+    if const { F::BLOCK == 32 } && rest > 0 {
         for (token, tail) in tails.iter_mut().enumerate().take(n) {
             // SAFETY: the tail of the row is `rest` elements from `n_whole` whole chunks on.
             unsafe {
@@ -106,7 +106,7 @@ unsafe fn multiply<S: Simd, F: Format, const ONE: bool>(s: S, part: &Part, first
                     *acc = dot::<S, F>(s, &chunk, activations(part, first + token, index), *acc);
                 }
             }
-            if rest > 0 {
+            if const { F::BLOCK == 32 } && rest > 0 {
                 F::unpack(s, start.add(n_whole * chunk_bytes), rest / F::BLOCK, &mut chunk);
                 for (token, acc) in accs.iter_mut().enumerate().take(n) {
                     let tail = &tails[token];

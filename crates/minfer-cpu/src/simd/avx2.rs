@@ -30,6 +30,7 @@ impl<const VNNI: bool> Simd for V256<VNNI> {
     type I = __m256i;
     const LANES: usize = 8;
     const WIDE_BIAS: u8 = if VNNI { 128 } else { 0 };
+    const PORTABLE: bool = false;
 
     #[inline(always)]
     fn vectorize<K: Kernel>(self, kernel: K) -> K::Out {

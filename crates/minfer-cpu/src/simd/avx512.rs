@@ -24,6 +24,7 @@ impl Simd for V512 {
     type I = __m512i;
     const LANES: usize = 16;
     const WIDE_BIAS: u8 = 128;
+    const PORTABLE: bool = false;
 
     #[inline(always)]
     fn vectorize<K: Kernel>(self, kernel: K) -> K::Out {

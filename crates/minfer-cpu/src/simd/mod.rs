@@ -39,6 +39,9 @@ pub(crate) trait Simd: Copy + Send + Sync + 'static {
     /// unsigned bytes, 0 where it takes signed ones.
     const WIDE_BIAS: u8;
 
+    /// Whether this is plain code, where few registers make panels no faster than rows.
+    const PORTABLE: bool;
+
     /// Runs a kernel with this level's instructions enabled.
     fn vectorize<K: Kernel>(self, kernel: K) -> K::Out;
 

@@ -21,6 +21,7 @@ impl Simd for Scalar {
     type I = I;
     const LANES: usize = N;
     const WIDE_BIAS: u8 = 0;
+    const PORTABLE: bool = true;
 
     #[inline(always)]
     fn vectorize<K: Kernel>(self, kernel: K) -> K::Out {
