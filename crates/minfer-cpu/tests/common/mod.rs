@@ -274,3 +274,11 @@ pub fn multiply(x: &[f32], w: &[f32], cols: usize) -> (Vec<f64>, Vec<f64>) {
     }
     (sums, magnitudes)
 }
+
+impl Machine {
+    /// Another output of the same shape and type.
+    pub fn empty_like(&mut self, operand: &Operand) -> Operand {
+        let rows = self.dims.rows(operand.shape.rows) as usize;
+        self.empty(rows, operand.shape.cols as usize, operand.ty)
+    }
+}
