@@ -144,15 +144,14 @@ unsafe fn activations(part: &Part, token: usize, index: usize) -> X {
 #[inline(always)]
 unsafe fn dot<S: Simd, F: Format>(s: S, chunk: &Chunk, x: X, acc: Acc<S>) -> Acc<S> {
     let Acc { mut products, mut sums } = acc;
-    let mut scales = [0.0f32; 32];
-    // SAFETY: chunk and `x` have 256 elements; `scales` has room for 16 and three more to be read.
+    // SAFETY: chunk and `x` have 256 elements.
     unsafe {
-        s.scale_groups(F::GROUP, chunk.d.as_ptr(), x.d, scales.as_mut_ptr());
+        let scales = s.scale_groups(F::GROUP, chunk.d.as_ptr(), x.d);
         for v in 0..CHUNK / (4 * S::LANES) {
             let at = v * 4 * S::LANES;
             let (w, q) = (s.load_i(chunk.q.as_ptr().add(at)), s.load_i(x.q.add(at)));
             let dots = if F::WIDE { s.dot_wide(s.zero_i(), w, q) } else { s.dot(s.zero_i(), w, q) };
-            products = s.fma(s.to_f(dots), s.spread(F::GROUP, scales.as_ptr(), v), products);
+            products = s.fma(s.to_f(dots), s.spread(F::GROUP, scales, v), products);
         }
         if F::HAS_MIN {
             sums = s.add_sums(F::GROUP, chunk.m.as_ptr(), x.d, x.sums, sums);
