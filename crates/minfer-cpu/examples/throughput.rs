@@ -34,7 +34,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let peak = peak_gops();
     println!("{level}, {threads} threads; int8 peak of one core {peak:.0} GOP/s (0: no AVX-512 VNNI)");
     println!("memory read by one thread: {:.1} GB/s", read_gbytes());
-    println!("format     512 tokens GOP/s (of peak)      2     4     6     8     9    16    32 tokens    1 token GB/s  in cache");
+    println!(
+        "format     512 tokens GOP/s (of peak)      2     4     6     8     9    16    32 tokens    1 token GB/s  in cache"
+    );
     for dtype in FORMATS {
         if wanted.is_empty() || wanted.iter().any(|name| *name == dtype.to_string()) {
             let mut bench = Bench::new(threads, level, dtype)?;
