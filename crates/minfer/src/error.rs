@@ -1,0 +1,30 @@
+//! What can go wrong from a path to an answer. Takes the errors of the stages; gives [`Error`].
+
+use minfer_engine::{EngineError, SamplerError};
+use minfer_text::TextError;
+
+/// What can go wrong from a path to an answer.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The file, the plan, a backend or a step.
+    #[error(transparent)]
+    Engine(#[from] EngineError),
+    /// A sampling parameter.
+    #[error(transparent)]
+    Sampler(#[from] SamplerError),
+    /// The chat template refused the messages or failed.
+    #[error(transparent)]
+    Text(#[from] TextError),
+    /// A chat with a model that has no template.
+    #[error("the model has no chat template: it completes text, but it was not made to chat")]
+    NoChatTemplate,
+    /// A SIMD level that this processor lacks.
+    #[error("this processor has no {asked}; its fastest level is {fastest}")]
+    NoSuchSimd {
+        /// The level asked for.
+        asked: &'static str,
+        /// The best there is.
+        fastest: &'static str,
+    },
+}
