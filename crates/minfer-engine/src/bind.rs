@@ -72,9 +72,7 @@ impl BoundPlan {
         let binder = Binder { plan: &plan, arenas: &arenas, kv: &kv, weights: &weights };
         let steps = (0..plan.steps.len()).map(|at| binder.step(at)).collect::<Result<Vec<_>, _>>()?;
         let is_used = |id: &NodeId| !plan.value(*id).live.is_empty();
-        let slot = |id: NodeId| {
-            Ok(InputSlot { name: plan.graph.node(id).name.clone(), operand: binder.operand(id)? })
-        };
+        let slot = |id: NodeId| Ok(InputSlot { name: plan.graph.node(id).name.clone(), operand: binder.operand(id)? });
         let inputs = plan.graph.inputs().filter(is_used).map(slot).collect::<Result<Vec<_>, EngineError>>()?;
         let outputs = plan.graph.outputs.iter().map(|&id| binder.operand(id)).collect::<Result<Vec<_>, _>>()?;
         let splits = splits(&steps);

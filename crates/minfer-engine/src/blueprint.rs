@@ -38,11 +38,7 @@ pub struct Blueprint {
 
 impl Blueprint {
     /// Plans for the largest batch that these settings allow.
-    pub fn new(
-        model: &Model,
-        config: &EngineConfig,
-        backends: &[Arc<dyn Capabilities>],
-    ) -> Result<Self, EngineError> {
+    pub fn new(model: &Model, config: &EngineConfig, backends: &[Arc<dyn Capabilities>]) -> Result<Self, EngineError> {
         let params = graph_params(model, config, GraphKind::Prefill)?;
         let graph = build_graph(&model.spec, &params)?;
         let plan = plan(&graph, backends, PlanOptions { strategy: config.strategy })?;
@@ -72,7 +68,11 @@ pub(crate) fn graph_params(model: &Model, config: &EngineConfig, kind: GraphKind
 fn ledger(model: &Model, plan: &Plan, backends: &[Arc<dyn Capabilities>]) -> Ledger {
     let mut ledger = Ledger::default();
     for (index, part) in model.file.parts().iter().enumerate() {
-        ledger.add(Owner::Weights, format!("weights, part {index} (mapped)"), part.bytes().as_ref().as_ref().len() as u64);
+        ledger.add(
+            Owner::Weights,
+            format!("weights, part {index} (mapped)"),
+            part.bytes().as_ref().as_ref().len() as u64,
+        );
     }
     let params = &plan.graph.params;
     for (layer, &cols) in plan.graph.kv_cols.iter().enumerate() {

@@ -32,12 +32,6 @@ pub enum EngineError {
     /// The KV cache.
     #[error(transparent)]
     Kv(#[from] KvError),
-    /// A file without weights.
-    #[error("{path} has a vocabulary but no weights: it can be inspected and tokenise text, but not answer")]
-    VocabularyOnly {
-        /// The file.
-        path: String,
-    },
     /// A setting outside its range.
     #[error("{setting} is {got}, expected {expected}")]
     Setting {
@@ -86,7 +80,9 @@ pub enum EngineError {
     #[error("the prompt is empty: there is nothing to answer")]
     EmptyPrompt,
     /// A KV cache asked for again in another size.
-    #[error("the KV regions of layer {layer} hold {expected} bytes each, {got} were asked for; their size cannot change")]
+    #[error(
+        "the KV regions of layer {layer} hold {expected} bytes each, {got} were asked for; their size cannot change"
+    )]
     KvSizeChanged {
         /// Layer.
         layer: u32,

@@ -2,7 +2,7 @@
 
 use crate::error::EngineError;
 use minfer_gguf::GgufFile;
-use minfer_model::{ModelSpec, chat_template, load_spec, tokenizer_spec};
+use minfer_model::{ModelSpec, chat_template, load_spec, load_tokenizer};
 use minfer_text::Tokenizer;
 use std::path::Path;
 
@@ -25,19 +25,17 @@ pub struct Model {
 impl Model {
     /// File → metadata and tensors → specification → tokenizer and template.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, EngineError> {
-        let path = path.as_ref();
         let file = GgufFile::open(path)?;
-        if file.tensors().is_empty() && file.metadata().get("tokenizer.ggml.tokens").is_some() {
-            return Err(EngineError::VocabularyOnly { path: path.display().to_string() });
-        }
+        file.require_model()?;
         Self::from_file(file)
     }
 
     /// The same, from a file that is open already.
     pub fn from_file(file: GgufFile) -> Result<Self, EngineError> {
         let spec = load_spec(&file)?;
-        let (tokenizer_spec, warnings) = tokenizer_spec(&file)?;
-        let tokenizer = Tokenizer::new(tokenizer_spec)?;
+        let loaded = load_tokenizer(&file)?;
+        let warnings = loaded.warnings.iter().map(ToString::to_string).collect();
+        let tokenizer = Tokenizer::new(loaded.spec)?;
         let chat_template = chat_template(&file)?;
         Ok(Self { file, spec, tokenizer, chat_template, warnings, weights_version: 0 })
     }

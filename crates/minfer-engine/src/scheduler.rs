@@ -89,7 +89,6 @@ fn two<'a>(
         expected: "another backend".into(),
         got: "the same".into(),
     };
-    let [source, target] =
-        backends.get_disjoint_mut([from.backend.index(), to.backend.index()]).map_err(|_| same())?;
+    let [source, target] = backends.get_disjoint_mut([from.backend.index(), to.backend.index()]).map_err(|_| same())?;
     Ok((&**source, target))
 }

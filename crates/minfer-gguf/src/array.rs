@@ -108,18 +108,13 @@ impl Array {
         }
     }
 
-    /// The inner arrays, as values are copied cheaply. `None` for another element type.
-    pub fn arrays(&self) -> Option<Vec<Array>> {
-        if self.elem != ValueType::Array {
-            return None;
-        }
-        let mut reader = Reader::new(self.as_bytes());
-        let mut inner = Vec::new();
-        for _ in 0..self.len {
-            let (elem, len, bytes) = crate::parse::array_parts(&mut reader)?;
-            inner.push(Array::new(elem, len, View::from_vec(bytes.to_vec())));
-        }
-        Some(inner)
+    /// Walks the inner arrays, which share the bytes. `None` for another element type.
+    pub fn arrays(&self) -> Option<impl Iterator<Item = Array>> {
+        let mut reader = (self.elem == ValueType::Array).then(|| Reader::new(self.as_bytes()))?;
+        Some((0..self.len).map_while(move |_| {
+            let (elem, len, range) = crate::parse::inner_array(&mut reader)?;
+            Some(Array::new(elem, len, self.view.slice(range)))
+        }))
     }
 
     fn scalars<T>(&self, decode: fn(&[u8]) -> T) -> Option<Scalars<'_, T>> {

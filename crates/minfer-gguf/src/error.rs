@@ -112,6 +112,16 @@ pub enum GgufError {
         /// Bytes left behind the count.
         remaining: u64,
     },
+    /// More of something than any real file has.
+    #[error("damaged: the header declares {count} {what}, at most {limit} are accepted")]
+    TooMany {
+        /// `tensors` or `metadata entries`.
+        what: &'static str,
+        /// Declared.
+        count: u64,
+        /// Accepted.
+        limit: u64,
+    },
     /// A key or name longer than the format allows.
     #[error("damaged: {place} is {got} bytes long, at most {limit} are allowed")]
     TooLong {
@@ -131,6 +141,12 @@ pub enum GgufError {
     /// Text that must be UTF-8 and is not.
     #[error("damaged: {place} is not valid UTF-8")]
     NotUtf8 {
+        /// Where.
+        place: Place,
+    },
+    /// A key or tensor name with a control character.
+    #[error("damaged: {place} contains a control character")]
+    ControlInName {
         /// Where.
         place: Place,
     },

@@ -44,7 +44,7 @@ impl Part {
 
     /// Size of the file in bytes.
     pub fn file_bytes(&self) -> u64 {
-        self.bytes.as_ref().as_ref().len() as u64
+        self.bytes.len() as u64
     }
 }
 
@@ -104,6 +104,9 @@ impl GgufFile {
                         part: given + 1,
                         count,
                     });
+                }
+                if count < given {
+                    return Err(split::too_many(count, given));
                 }
             } else {
                 split::check_part(&one.metadata, index as u64, count)?;
@@ -175,7 +178,7 @@ impl GgufFile {
             let part = self.parts.get(tensor.part)?;
             let start = usize::try_from(tensor.offset).ok()?;
             let end = start.checked_add(usize::try_from(tensor.n_bytes).ok()?)?;
-            part.bytes.as_ref().as_ref().get(start..end)
+            part.bytes.get(start..end)
         };
         range().unwrap_or_default()
     }

@@ -100,6 +100,14 @@ impl AsRef<[u8]> for MappedBytes {
     }
 }
 
+impl std::ops::Deref for MappedBytes {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        self.as_ref()
+    }
+}
+
 impl std::fmt::Debug for MappedBytes {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let kind = if self.is_mapped() { "mapped" } else { "owned" };
@@ -127,6 +135,20 @@ impl View {
         let range = 0..bytes.len();
         View {
             bytes: Arc::new(MappedBytes::from_vec(bytes)),
+            range,
+        }
+    }
+
+    /// A range of this view, relative to its start; empty if it does not fit.
+    pub(crate) fn slice(&self, range: Range<usize>) -> View {
+        let inside = range.start <= range.end && range.end <= self.range.len();
+        let range = if inside {
+            self.range.start + range.start..self.range.start + range.end
+        } else {
+            0..0
+        };
+        View {
+            bytes: Arc::clone(&self.bytes),
             range,
         }
     }

@@ -6,6 +6,7 @@
 //! dimensions u64, type u32, offset u64), padding, data. Versions 2 and 3 are equal
 //! in layout.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use crate::error::{GgufError, Place};
@@ -23,9 +24,12 @@ pub(crate) const DEFAULT_ALIGNMENT: u64 = 32;
 pub(crate) const ALIGNMENTS: std::ops::RangeInclusive<u64> = 8..=1 << 20;
 /// The format's limit for keys; tensor names are shorter still.
 const MAX_NAME_BYTES: u64 = 65_535;
-const MAX_DIMS: u32 = 4;
+pub(crate) const MAX_DIMS: u32 = 4;
 /// An array of arrays of arrays of arrays is the deepest accepted.
 const MAX_DEPTH: u32 = 4;
+/// Far above any real file; keeps the tables of a hostile one small.
+const MAX_ENTRIES: u64 = 1 << 16;
+const MAX_TENSORS: u64 = 1 << 20;
 /// Key length, one letter, type, one byte.
 const LEAST_ENTRY_BYTES: u64 = 8 + 1 + 4 + 1;
 /// Name length, one letter, dimension count, one dimension, type, offset.
@@ -43,7 +47,7 @@ pub(crate) struct Parsed {
 
 /// Reads one file. `part` is stored in the tensors.
 pub(crate) fn parse(bytes: Arc<MappedBytes>, part: usize) -> Result<Parsed, GgufError> {
-    let all = bytes.as_ref().as_ref();
+    let all: &[u8] = &bytes;
     let mut reader = Reader::new(all);
     let header = |short: crate::reader::Short| short.at(Place::Header);
 
@@ -52,6 +56,14 @@ pub(crate) fn parse(bytes: Arc<MappedBytes>, part: usize) -> Result<Parsed, Gguf
     let n_entries = reader.u64().map_err(header)?;
     reader.check_count(n_entries, LEAST_ENTRY_BYTES, || Place::Header)?;
     reader.check_count(n_tensors, LEAST_TENSOR_BYTES, || Place::Header)?;
+    for (what, count, limit) in [
+        ("metadata entries", n_entries, MAX_ENTRIES),
+        ("tensors", n_tensors, MAX_TENSORS),
+    ] {
+        if count > limit {
+            return Err(GgufError::TooMany { what, count, limit });
+        }
+    }
 
     // The vectors grow as entries are found: a count alone reserves nothing.
     let mut entries = Vec::new();
@@ -114,7 +126,7 @@ fn entry(
     Ok(Entry { key, value })
 }
 
-/// A key or tensor name: not empty, not huge, UTF-8.
+/// A key or tensor name: not empty, not huge, UTF-8 without control characters.
 fn name(reader: &mut Reader<'_>, place: impl Fn() -> Place) -> Result<String, GgufError> {
     let len = reader.u64().map_err(|short| short.at(place()))?;
     let bytes = reader.take(len).map_err(|short| short.at(place()))?;
@@ -129,6 +141,10 @@ fn name(reader: &mut Reader<'_>, place: impl Fn() -> Place) -> Result<String, Gg
         });
     }
     let text = std::str::from_utf8(bytes).map_err(|_| GgufError::NotUtf8 { place: place() })?;
+    // Names end up in messages and on terminals.
+    if text.chars().any(char::is_control) {
+        return Err(GgufError::ControlInName { place: place() });
+    }
     Ok(text.to_owned())
 }
 
@@ -242,22 +258,26 @@ fn skip_elements(
     Ok(())
 }
 
-/// The next array inside an array: element type, length, bytes of the elements.
+/// The next array inside an array: element type, length, where its elements lie.
 /// `None` only if the bytes changed since they were checked.
-pub(crate) fn array_parts<'a>(reader: &mut Reader<'a>) -> Option<(ValueType, usize, &'a [u8])> {
+pub(crate) fn inner_array(reader: &mut Reader<'_>) -> Option<(ValueType, usize, Range<usize>)> {
     let place = || Place::Header;
     let (elem, len) = array_header(reader, &place).ok()?;
-    let mut ahead = reader.clone();
-    skip_elements(&mut ahead, elem, len, 1, &place).ok()?;
-    let bytes = reader.take((ahead.pos() - reader.pos()) as u64).ok()?;
-    Some((elem, usize::try_from(len).ok()?, bytes))
+    let start = reader.pos();
+    skip_elements(reader, elem, len, 1, &place).ok()?;
+    Some((elem, usize::try_from(len).ok()?, start..reader.pos()))
+}
+
+/// Whether readers accept this alignment.
+pub(crate) fn is_alignment(value: u64) -> bool {
+    value.is_power_of_two() && ALIGNMENTS.contains(&value)
 }
 
 fn alignment(metadata: &Metadata) -> Result<u64, GgufError> {
     let Some(got) = metadata.u64("general.alignment")? else {
         return Ok(DEFAULT_ALIGNMENT);
     };
-    if !got.is_power_of_two() || !ALIGNMENTS.contains(&got) {
+    if !is_alignment(got) {
         return Err(GgufError::Alignment {
             got,
             least: *ALIGNMENTS.start(),

@@ -46,6 +46,17 @@ pub(crate) fn check_first(metadata: &Metadata, path: Option<&Path>) -> Result<u6
     Ok(count.max(1))
 }
 
+/// More parts given than the first one counts.
+pub(crate) fn too_many(count: u64, given: u64) -> GgufError {
+    let got = DisplayOption(Some(count));
+    GgufError::SplitMismatch {
+        key: KEY_COUNT,
+        part: 1,
+        expected: given,
+        got,
+    }
+}
+
 /// The paths of all parts next to the first one.
 pub(crate) fn part_paths(first: &Path, count: u64) -> Result<Vec<PathBuf>, GgufError> {
     let Some(stem) = stem_of(first, 1, count) else {

@@ -3,6 +3,7 @@
 
 use crate::dtype::{DType, TensorType};
 use crate::error::GgufError;
+use crate::parse::MAX_DIMS;
 
 /// One row of the tensor table.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -54,10 +55,18 @@ impl TensorInfo {
     }
 }
 
-/// Bytes of a tensor; 0 for formats of unknown block size. Refuses zero
-/// dimensions, products past 64 bits, and rows that are no whole number of blocks.
+/// Bytes of a tensor; 0 for formats of unknown block size. Refuses no or too
+/// many dimensions, empty ones, products past 64 bits, and rows that are no whole number of blocks.
 pub(crate) fn measure(name: &str, dims: &[u64], ty: TensorType) -> Result<u64, GgufError> {
     let tensor = || name.to_owned();
+    let n_dims = u32::try_from(dims.len()).unwrap_or(u32::MAX);
+    if n_dims == 0 || n_dims > MAX_DIMS {
+        return Err(GgufError::DimCount {
+            tensor: tensor(),
+            got: n_dims,
+            most: MAX_DIMS,
+        });
+    }
     if dims.contains(&0) {
         return Err(GgufError::ZeroDim {
             tensor: tensor(),

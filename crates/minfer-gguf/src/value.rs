@@ -140,14 +140,17 @@ impl fmt::Debug for Text {
     }
 }
 
-/// Invalid bytes become replacement characters; control characters are escaped.
+/// On one line: invalid bytes become replacement characters, control characters are
+/// escaped.
 impl fmt::Display for Text {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "{}",
-            String::from_utf8_lossy(self.as_bytes()).escape_debug()
-        )
+        for c in String::from_utf8_lossy(self.as_bytes()).chars() {
+            match c.is_control() {
+                true => write!(f, "{}", c.escape_default())?,
+                false => write!(f, "{c}")?,
+            }
+        }
+        Ok(())
     }
 }
 
@@ -295,5 +298,28 @@ value_from! {
 impl From<String> for Value {
     fn from(text: String) -> Value {
         Value::String(Text(View::from_vec(text.into_bytes())))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_prints_on_one_line() {
+        let text = Text(View::from_vec(b"it's\n\x1b[31m \xff \xc3\xa9".to_vec()));
+        assert_eq!(text.to_string(), "it's\\n\\u{1b}[31m \u{fffd} \u{e9}");
+        assert_eq!(text.to_str(), None);
+    }
+
+    #[test]
+    fn type_numbers_are_positions() {
+        for (id, ty) in ValueType::ALL.into_iter().enumerate() {
+            assert_eq!(
+                (ty.id() as usize, ValueType::from_id(id as u32)),
+                (id, Some(ty))
+            );
+        }
+        assert_eq!(ValueType::from_id(13), None);
     }
 }

@@ -9,7 +9,7 @@ use crate::block::encode_row;
 use crate::dtype::{DType, TensorType};
 use crate::error::GgufError;
 use crate::metadata::Entry;
-use crate::parse::{DEFAULT_ALIGNMENT, MAGIC};
+use crate::parse::{DEFAULT_ALIGNMENT, MAGIC, is_alignment};
 use crate::split::{KEY_COUNT, KEY_NO, KEY_TENSORS, part_name};
 use crate::tensor::measure;
 use crate::value::{Value, encode_string};
@@ -55,11 +55,12 @@ impl GgufWriter {
     }
 
     /// The alignment of tensor data in bytes; recorded as `general.alignment`.
-    /// A value that is no power of two is recorded but laid out as 32, for tests.
+    /// A value that readers refuse is recorded, but laid out as 32, for tests.
     pub fn alignment(&mut self, alignment: u32) -> &mut Self {
         self.set("general.alignment", alignment);
-        self.alignment = if alignment.is_power_of_two() {
-            alignment.into()
+        let wanted = u64::from(alignment);
+        self.alignment = if is_alignment(wanted) {
+            wanted
         } else {
             DEFAULT_ALIGNMENT
         };

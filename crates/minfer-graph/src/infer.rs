@@ -136,10 +136,7 @@ impl Rules<'_> {
             Op::KvView { .. } => {
                 self.counts(1, 0..=0, "none")?;
                 // Behind a fused store the input is q, whose width is not the cache's: the node states its own.
-                Ok((
-                    Shape::new(Rows::Fixed(params.n_cells), stated.0.cols),
-                    params.cache_type.value_type(),
-                ))
+                Ok((Shape::new(Rows::Fixed(params.n_cells), stated.0.cols), params.cache_type.value_type()))
             }
             Op::Attention(a) => {
                 self.counts(6, 0..=0, "none")?;

@@ -174,6 +174,12 @@ impl Op {
         }
     }
 
+    /// Whether the operation adds onto an operand. A sum may take over the bytes of an operand that others have read
+    /// before (a residual stream is read by a norm first); every other operation only those of a value that it alone reads.
+    pub fn accumulates(&self) -> bool {
+        matches!(self, Op::Add | Op::LinearAdd)
+    }
+
     /// Whether the operation multiplies with weight matrices, so that its first input may come quantised.
     pub fn is_product(&self) -> bool {
         matches!(self, Op::Linear | Op::GatedLinear { .. } | Op::LinearAdd | Op::QkvStore(_))

@@ -49,7 +49,8 @@ pub fn to_text(graph: &Graph, notes: &[Annotation]) -> String {
 
 /// Graphviz: one box per node, coloured by backend.
 pub fn to_dot(graph: &Graph, notes: &[Annotation]) -> String {
-    let mut text = String::from("digraph minfer {\n  rankdir=TB;\n  node [shape=box, style=filled, fontname=monospace];\n");
+    let mut text =
+        String::from("digraph minfer {\n  rankdir=TB;\n  node [shape=box, style=filled, fontname=monospace];\n");
     for id in graph.ids() {
         let node = graph.node(id);
         let note = notes.get(id.index());

@@ -19,11 +19,7 @@ pub struct LowerBound {
 /// Computes the [`LowerBound`] in `O(n log n)`.
 pub fn lower_bound(problem: &Problem) -> LowerBound {
     let mut events: Vec<(u64, bool, u64)> = Vec::new(); // step, starts?, bytes
-    for b in problem
-        .buffers
-        .iter()
-        .filter(|b| b.size > 0 && b.lower < b.upper)
-    {
+    for b in problem.buffers.iter().filter(|b| b.size > 0 && b.lower < b.upper) {
         events.push((b.lower, true, b.size));
         events.push((b.upper, false, b.size));
     }
@@ -44,9 +40,5 @@ pub fn lower_bound(problem: &Problem) -> LowerBound {
         peak > 0 && b.size > 0 && b.lower <= step && step < b.upper
     };
     let live = (0..problem.buffers.len()).filter(live).collect();
-    LowerBound {
-        bytes: u64::try_from(peak).unwrap_or(u64::MAX),
-        step,
-        live,
-    }
+    LowerBound { bytes: u64::try_from(peak).unwrap_or(u64::MAX), step, live }
 }

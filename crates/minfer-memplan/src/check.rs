@@ -20,25 +20,13 @@ pub enum Violation {
     Overflow { buffer: usize, offset: u64 },
     /// The offset is no multiple of the alignment.
     #[error("buffer {buffer}: offset {offset} is no multiple of {alignment}")]
-    Misaligned {
-        buffer: usize,
-        offset: u64,
-        alignment: u64,
-    },
+    Misaligned { buffer: usize, offset: u64, alignment: u64 },
     /// A fixed buffer lies elsewhere.
     #[error("buffer {buffer} is fixed at {expected}, got {got}")]
-    Moved {
-        buffer: usize,
-        expected: u64,
-        got: u64,
-    },
+    Moved { buffer: usize, expected: u64, got: u64 },
     /// The buffer ends above the capacity.
     #[error("buffer {buffer} ends at {top}, above the capacity {capacity}")]
-    AboveCapacity {
-        buffer: usize,
-        top: u64,
-        capacity: u64,
-    },
+    AboveCapacity { buffer: usize, top: u64, capacity: u64 },
     /// Two buffers share a byte while both are live.
     #[error("buffers {first} and {second} share bytes while both are live")]
     Overlap { first: usize, second: usize },
@@ -53,28 +41,17 @@ pub enum Violation {
     WitnessSum { claimed: u64, actual: u128 },
     /// More bytes than the claimed bound are live at another step.
     #[error("claimed lower bound {claimed}, but {actual} bytes are live at step {step}")]
-    BoundTooLow {
-        claimed: u64,
-        step: u64,
-        actual: u128,
-    },
+    BoundTooLow { claimed: u64, step: u64, actual: u128 },
     /// The verdict does not follow from height and bound.
     #[error("height {height} and lower bound {lower_bound} do not give the verdict {verdict:?}")]
-    Verdict {
-        height: u64,
-        lower_bound: u64,
-        verdict: Verdict,
-    },
+    Verdict { height: u64, lower_bound: u64, verdict: Verdict },
 }
 
 /// Checks count, range, alignment, fixed offsets, capacity and all pairs. Returns the height. `O(n²)`.
 pub fn check(problem: &Problem, offsets: &[u64]) -> Result<u64, Violation> {
     let buffers = &problem.buffers;
     if offsets.len() != buffers.len() {
-        return Err(Violation::Count {
-            expected: buffers.len(),
-            got: offsets.len(),
-        });
+        return Err(Violation::Count { expected: buffers.len(), got: offsets.len() });
     }
     let mut height = 0;
     for (buffer, (b, &offset)) in buffers.iter().zip(offsets).enumerate() {
@@ -85,29 +62,17 @@ pub fn check(problem: &Problem, offsets: &[u64]) -> Result<u64, Violation> {
             return Err(Violation::Overflow { buffer, offset });
         };
         if offset % b.alignment != 0 {
-            return Err(Violation::Misaligned {
-                buffer,
-                offset,
-                alignment: b.alignment,
-            });
+            return Err(Violation::Misaligned { buffer, offset, alignment: b.alignment });
         }
         match b.offset {
             Some(expected) if expected != offset => {
-                return Err(Violation::Moved {
-                    buffer,
-                    expected,
-                    got: offset,
-                });
+                return Err(Violation::Moved { buffer, expected, got: offset });
             }
             _ => {}
         }
         match problem.capacity {
             Some(capacity) if top > capacity => {
-                return Err(Violation::AboveCapacity {
-                    buffer,
-                    top,
-                    capacity,
-                });
+                return Err(Violation::AboveCapacity { buffer, top, capacity });
             }
             _ => {}
         }
@@ -142,10 +107,7 @@ pub fn check_certificate(problem: &Problem, placed: &Placed) -> Result<(), Viola
     let mut sum = 0u128;
     let mut previous = None;
     for &buffer in &bound.live {
-        let live = problem
-            .buffers
-            .get(buffer)
-            .filter(|b| b.lower <= step && step < b.upper);
+        let live = problem.buffers.get(buffer).filter(|b| b.lower <= step && step < b.upper);
         match live {
             Some(b) if previous.is_none_or(|p| p < buffer) => sum += u128::from(b.size),
             _ => return Err(Violation::Witness { buffer, step }),
@@ -153,24 +115,14 @@ pub fn check_certificate(problem: &Problem, placed: &Placed) -> Result<(), Viola
         previous = Some(buffer);
     }
     if sum != u128::from(claimed) {
-        return Err(Violation::WitnessSum {
-            claimed,
-            actual: sum,
-        });
+        return Err(Violation::WitnessSum { claimed, actual: sum });
     }
     // The live bytes only grow where a lifetime begins, so the beginnings are all the steps to look at.
     for step in problem.buffers.iter().map(|b| b.lower) {
-        let live = problem
-            .buffers
-            .iter()
-            .filter(|b| b.lower <= step && step < b.upper);
+        let live = problem.buffers.iter().filter(|b| b.lower <= step && step < b.upper);
         let actual: u128 = live.map(|b| u128::from(b.size)).sum();
         if actual > u128::from(claimed) {
-            return Err(Violation::BoundTooLow {
-                claimed,
-                step,
-                actual,
-            });
+            return Err(Violation::BoundTooLow { claimed, step, actual });
         }
     }
 
@@ -181,10 +133,6 @@ pub fn check_certificate(problem: &Problem, placed: &Placed) -> Result<(), Viola
     if follows {
         Ok(())
     } else {
-        Err(Violation::Verdict {
-            height: actual,
-            lower_bound: claimed,
-            verdict: certificate.verdict,
-        })
+        Err(Violation::Verdict { height: actual, lower_bound: claimed, verdict: certificate.verdict })
     }
 }

@@ -36,25 +36,13 @@ pub enum CsvError {
     UnknownColumn { line: usize, got: String },
     /// The header names a column twice, perhaps by an alias.
     #[error("line {line}: column {column:?} is there twice, again as {got:?}")]
-    RepeatedColumn {
-        line: usize,
-        column: &'static str,
-        got: String,
-    },
+    RepeatedColumn { line: usize, column: &'static str, got: String },
     /// A line has not as many cells as the header.
     #[error("line {line}: expected {expected} cells, got {got}")]
-    Cells {
-        line: usize,
-        expected: usize,
-        got: usize,
-    },
+    Cells { line: usize, expected: usize, got: usize },
     /// A cell is no unsigned 64-bit number.
     #[error("line {line}, column {column:?}: expected an unsigned 64-bit number, got {got:?}")]
-    Number {
-        line: usize,
-        column: &'static str,
-        got: String,
-    },
+    Number { line: usize, column: &'static str, got: String },
     /// A buffer has idle periods.
     #[error("line {line}, column \"gaps\": gaps in a lifetime are not supported, got {got:?}")]
     Gaps { line: usize, got: String },
@@ -100,11 +88,7 @@ fn column(name: &str) -> Option<&'static str> {
 /// Reads a problem. Says nothing about whether it makes sense: that is [`Problem::validate`].
 pub fn read(text: &str) -> Result<Table, CsvError> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-    let mut lines = text
-        .lines()
-        .enumerate()
-        .map(|(i, l)| (i + 1, l))
-        .filter(|(_, l)| !l.trim().is_empty());
+    let mut lines = text.lines().enumerate().map(|(i, l)| (i + 1, l)).filter(|(_, l)| !l.trim().is_empty());
     let (line, header) = lines.next().ok_or(CsvError::Empty)?;
     let columns = read_header(line, header)?;
 
@@ -113,20 +97,12 @@ pub fn read(text: &str) -> Result<Table, CsvError> {
     for (line, text) in lines {
         let cells = cells(line, text)?;
         if cells.len() != columns.len() {
-            return Err(CsvError::Cells {
-                line,
-                expected: columns.len(),
-                got: cells.len(),
-            });
+            return Err(CsvError::Cells { line, expected: columns.len(), got: cells.len() });
         }
         let (mut id, mut buffer) = (String::new(), Buffer::new(0, 0, 0));
         for (&column, cell) in columns.iter().zip(cells) {
             let number = || {
-                let got = || CsvError::Number {
-                    line,
-                    column,
-                    got: cell.clone(),
-                };
+                let got = || CsvError::Number { line, column, got: cell.clone() };
                 cell.parse::<u64>().map_err(|_| got())
             };
             match column {
@@ -134,11 +110,7 @@ pub fn read(text: &str) -> Result<Table, CsvError> {
                 UPPER => buffer.upper = number()?,
                 END => {
                     let past = number()?.checked_add(1);
-                    buffer.upper = past.ok_or(CsvError::Number {
-                        line,
-                        column,
-                        got: cell,
-                    })?;
+                    buffer.upper = past.ok_or(CsvError::Number { line, column, got: cell })?;
                 }
                 SIZE => buffer.size = number()?,
                 ALIGNMENT if !cell.is_empty() => buffer.alignment = number()?,
@@ -164,18 +136,13 @@ fn read_header(line: usize, header: &str) -> Result<Vec<&'static str>, CsvError>
             return Err(CsvError::UnknownColumn { line, got });
         };
         let is_upper = |c: &str| c == UPPER || c == END;
-        if columns
-            .iter()
-            .any(|&c| c == column || is_upper(c) && is_upper(column))
-        {
+        if columns.iter().any(|&c| c == column || is_upper(c) && is_upper(column)) {
             return Err(CsvError::RepeatedColumn { line, column, got });
         }
         columns.push(column);
     }
     for column in [ID, LOWER, UPPER, SIZE] {
-        let found = columns
-            .iter()
-            .any(|&c| c == column || (column == UPPER && c == END));
+        let found = columns.iter().any(|&c| c == column || (column == UPPER && c == END));
         if !found {
             return Err(CsvError::MissingColumn { line, column });
         }
@@ -189,9 +156,7 @@ fn cells(line: usize, text: &str) -> Result<Vec<String>, CsvError> {
     let mut rest = text.trim();
     loop {
         let Some(quoted) = rest.strip_prefix('"') else {
-            let (cell, more) = rest
-                .split_once(',')
-                .map_or((rest, None), |(c, m)| (c, Some(m)));
+            let (cell, more) = rest.split_once(',').map_or((rest, None), |(c, m)| (c, Some(m)));
             cells.push(cell.trim().to_owned());
             match more {
                 Some(more) => rest = more.trim_start(),
@@ -229,10 +194,7 @@ pub fn write(table: &Table, offsets: Option<&[u64]>) -> Result<String, CsvError>
     let buffers = &table.problem.buffers;
     for got in [table.ids.len(), offsets.map_or(buffers.len(), <[u64]>::len)] {
         if got != buffers.len() {
-            return Err(CsvError::Count {
-                expected: buffers.len(),
-                got,
-            });
+            return Err(CsvError::Count { expected: buffers.len(), got });
         }
     }
     let with_alignment = buffers.iter().any(|b| b.alignment != 1);
@@ -242,10 +204,7 @@ pub fn write(table: &Table, offsets: Option<&[u64]>) -> Result<String, CsvError>
     text.push_str(if with_offset { ",offset\n" } else { "\n" });
     for (buffer, (b, id)) in buffers.iter().zip(&table.ids).enumerate() {
         if id.contains(['\n', '\r']) {
-            return Err(CsvError::LineBreak {
-                buffer,
-                id: id.clone(),
-            });
+            return Err(CsvError::LineBreak { buffer, id: id.clone() });
         }
         if id.trim() != id || id.contains([',', '"']) {
             let _ = write!(text, "\"{}\"", id.replace('"', "\"\""));

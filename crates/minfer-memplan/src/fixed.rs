@@ -13,15 +13,9 @@ pub(crate) struct Stack {
 impl Stack {
     pub(crate) fn new(problem: &Problem) -> Self {
         let fixed = problem.buffers.iter().filter(|b| b.size > 0);
-        let mut fixed: Vec<_> = fixed
-            .filter_map(|b| b.offset.map(|o| (o, o + b.size)))
-            .collect();
+        let mut fixed: Vec<_> = fixed.filter_map(|b| b.offset.map(|o| (o, o + b.size))).collect();
         fixed.sort_unstable();
-        Self {
-            fixed,
-            next: 0,
-            cursor: 0,
-        }
+        Self { fixed, next: 0, cursor: 0 }
     }
 
     /// Takes `size` bytes at a multiple of `alignment`; `None` if they leave the 64-bit range.
@@ -41,9 +35,5 @@ impl Stack {
 
 /// The smallest multiple of `alignment` not below `at`; `None` beyond 64 bits.
 pub(crate) fn align_up(at: u64, alignment: u64) -> Option<u64> {
-    if alignment == 1 {
-        Some(at)
-    } else {
-        at.checked_next_multiple_of(alignment)
-    }
+    if alignment == 1 { Some(at) } else { at.checked_next_multiple_of(alignment) }
 }

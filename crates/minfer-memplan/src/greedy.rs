@@ -2,7 +2,6 @@
 //! live at the same time. Must not know where orders come from.
 
 use crate::fixed::align_up;
-use crate::sections::{MaxTree, Sections};
 use crate::{Buffer, Problem};
 
 /// Which gap a buffer goes to.
@@ -27,13 +26,71 @@ impl Budget {
     }
 }
 
-/// A block in the way: an address range with a lifetime.
-#[derive(Clone, Copy)]
-struct Block {
-    offset: u64,
-    top: u64,
-    lower: u64,
-    upper: u64,
+/// A lifetime in ranks: how many buffers begin before it begins, and before it ends. Half open; two of these meet
+/// exactly if the lifetimes do. Small, so that a scan over many stays within the cache.
+type Span = [i32; 2];
+
+/// The buffers placed so far, ascending by offset.
+#[derive(Default)]
+struct Blocks {
+    begins: Vec<i32>,
+    ends: Vec<i32>,
+    buffers: Vec<u32>,
+}
+
+impl Blocks {
+    fn len(&self) -> usize {
+        self.buffers.len()
+    }
+
+    fn clear(&mut self) {
+        self.begins.clear();
+        self.ends.clear();
+        self.buffers.clear();
+    }
+
+    fn insert(&mut self, at: usize, [begin, end]: Span, buffer: usize) {
+        self.begins.insert(at, begin);
+        self.ends.insert(at, end);
+        self.buffers.insert(at, buffer as u32);
+    }
+
+    fn retain(&mut self, keep: impl Fn(usize) -> bool) {
+        let mut kept = 0;
+        for k in 0..self.len() {
+            if keep(self.buffers[k] as usize) {
+                self.begins[kept] = self.begins[k];
+                self.ends[kept] = self.ends[k];
+                self.buffers[kept] = self.buffers[k];
+                kept += 1;
+            }
+        }
+        self.begins.truncate(kept);
+        self.ends.truncate(kept);
+        self.buffers.truncate(kept);
+    }
+
+    /// Hands the buffers that meet `span` to `pass` until it returns true; gives the number looked at. The comparisons
+    /// have no branch: which of them hold is as good as random, and a mispredicted branch costs more than ten of them.
+    fn scan(&self, [begin, end]: Span, mut pass: impl FnMut(usize) -> bool) -> usize {
+        const LANES: usize = 32;
+        let mut seen = 0;
+        let spans = self.begins.chunks(LANES).zip(self.ends.chunks(LANES));
+        for ((begins, ends), buffers) in spans.zip(self.buffers.chunks(LANES)) {
+            let mut meets = 0u32; // bit k: the k-th meets the span
+            for (k, (&b, &e)) in begins.iter().zip(ends).enumerate() {
+                meets |= u32::from((b < end) & (begin < e)) << k;
+            }
+            seen += buffers.len();
+            while meets != 0 {
+                if pass(buffers[meets.trailing_zeros() as usize] as usize) {
+                    return seen;
+                }
+                meets &= meets - 1;
+            }
+        }
+        seen
+    }
 }
 
 /// The problem made ready for many placements of its free buffers with bytes.
@@ -42,34 +99,38 @@ pub(crate) struct Greedy<'a> {
     /// The free buffers with bytes, ascending: what an order is a permutation of.
     pub(crate) free: Vec<usize>,
     fixed: Vec<usize>,
-    by_lower: Vec<usize>,          // fixed and free, by first step
-    lowers: Vec<u64>,              // their first steps
-    rank: Vec<usize>,              // buffer -> position in by_lower
+    by_lower: Vec<usize>, // fixed and free, by first step
+    lowers: Vec<u64>,     // their first steps
+    rank: Vec<usize>,     // buffer -> position in by_lower
+    spans: Vec<Span>,
+    sizes: Vec<u64>,
     pub(crate) degree: Vec<usize>, // buffer -> how many others it meets
     // State of the placement in progress.
     offsets: Vec<u64>,
     ends: MaxEnds,
-    blocks: Vec<Block>, // placed, ascending by offset
+    blocks: Blocks,
     met: Vec<usize>,
 }
 
 impl<'a> Greedy<'a> {
     pub(crate) fn new(problem: &'a Problem) -> Self {
         let buffers = &problem.buffers[..];
-        let mut by_lower: Vec<usize> = (0..buffers.len())
-            .filter(|&i| buffers[i].size > 0)
-            .collect();
+        let mut by_lower: Vec<usize> = (0..buffers.len()).filter(|&i| buffers[i].size > 0).collect();
         let mut uppers: Vec<u64> = by_lower.iter().map(|&i| buffers[i].upper).collect();
         uppers.sort_unstable();
         let (fixed, free) = by_lower.iter().partition(|&&i| buffers[i].offset.is_some());
         by_lower.sort_by_key(|&i| buffers[i].lower);
         let lowers: Vec<u64> = by_lower.iter().map(|&i| buffers[i].lower).collect();
         let (mut rank, mut degree) = (vec![0; buffers.len()], vec![0; buffers.len()]);
+        let mut spans = vec![[0; 2]; buffers.len()];
         for (r, &i) in by_lower.iter().enumerate() {
             rank[i] = r;
             let begun = lowers.partition_point(|&l| l < buffers[i].upper);
             let ended = uppers.partition_point(|&u| u <= buffers[i].lower);
             degree[i] = begun - ended - 1;
+            let before = lowers.partition_point(|&l| l < buffers[i].lower);
+            spans[i] =
+                [before, begun].map(|n| i32::try_from(n).expect("buffers are counted in 31 bits"));
         }
         let ends = MaxEnds::new(by_lower.len());
         let offsets = buffers.iter().map(|b| b.offset.unwrap_or(0)).collect();
@@ -80,10 +141,12 @@ impl<'a> Greedy<'a> {
             by_lower,
             lowers,
             rank,
+            spans,
+            sizes: buffers.iter().map(|b| b.size).collect(),
             degree,
             offsets,
             ends,
-            blocks: Vec::new(),
+            blocks: Blocks::default(),
             met: Vec::new(),
         }
     }
@@ -100,12 +163,21 @@ impl<'a> Greedy<'a> {
         self.blocks.clear();
         self.ends.clear();
         for k in 0..self.fixed.len() {
-            self.put(
-                self.fixed[k],
-                self.buffers[self.fixed[k]].offset.unwrap_or(0),
-            );
+            self.put(self.fixed[k], self.buffers[self.fixed[k]].offset.unwrap_or(0));
         }
-        for (position, &i) in order.iter().enumerate() {
+        self.place_from(0, order, fit, limit, budget)
+    }
+
+    /// The same where those before position `from` are placed already.
+    pub(crate) fn place_from(
+        &mut self,
+        from: usize,
+        order: &[usize],
+        fit: Fit,
+        limit: u64,
+        budget: &mut Budget,
+    ) -> Result<&[u64], usize> {
+        for (position, &i) in order.iter().enumerate().skip(from) {
             let offset = self.find(i, fit, budget);
             if offset + self.buffers[i].size > limit {
                 return Err(position);
@@ -115,35 +187,36 @@ impl<'a> Greedy<'a> {
         Ok(&self.offsets)
     }
 
+    /// Takes placed buffers out again.
+    pub(crate) fn withdraw(&mut self, placed: &[usize]) {
+        for &i in placed {
+            self.ends.reset(self.rank[i]);
+        }
+        let ends = &self.ends;
+        let rank = &self.rank;
+        self.blocks.retain(|i| ends.is_set(rank[i]));
+    }
+
     fn put(&mut self, i: usize, offset: u64) {
-        let b = &self.buffers[i];
         self.offsets[i] = offset;
-        self.ends.set(self.rank[i], b.upper);
-        let block = Block {
-            offset,
-            top: offset + b.size,
-            lower: b.lower,
-            upper: b.upper,
-        };
+        self.ends.set(self.rank[i], self.buffers[i].upper);
         let at = self
             .blocks
-            .partition_point(|x| (x.offset, x.top) < (block.offset, block.top));
-        self.blocks.insert(at, block);
+            .buffers
+            .partition_point(|&j| self.offsets[j as usize] < offset);
+        self.blocks.insert(at, self.spans[i], i);
     }
 
     fn find(&mut self, i: usize, fit: Fit, budget: &mut Budget) -> u64 {
         let b = &self.buffers[i];
         let mut gaps = Gaps::new(b, fit);
+        let (offsets, sizes) = (&self.offsets, &self.sizes);
+        let mut pass = |j: usize| gaps.pass(offsets[j], offsets[j] + sizes[j]);
         // Two ways to meet the neighbours by address: filter all placed blocks, or collect and sort the neighbours.
-        let expected = self.degree[i] * self.blocks.len() / self.by_lower.len();
-        if expected * (expected.max(2).ilog2() as usize + 4) >= self.blocks.len() {
-            let mut seen = 0;
-            for x in &self.blocks {
-                seen += 1;
-                if x.lower < b.upper && b.lower < x.upper && gaps.pass(x.offset, x.top) {
-                    break;
-                }
-            }
+        let n_placed = self.blocks.len();
+        let expected = self.degree[i] * n_placed / self.by_lower.len();
+        if 64 * expected >= n_placed || n_placed < 256 {
+            let seen = self.blocks.scan(self.spans[i], pass);
             budget.spend(seen + 1);
         } else {
             let begun = self.lowers.partition_point(|&l| l < b.upper);
@@ -153,12 +226,8 @@ impl<'a> Greedy<'a> {
             for m in &mut self.met {
                 *m = self.by_lower[*m];
             }
-            self.met.sort_unstable_by_key(|&j| self.offsets[j]);
-            for &j in &self.met {
-                if gaps.pass(self.offsets[j], self.offsets[j] + self.buffers[j].size) {
-                    break;
-                }
-            }
+            self.met.sort_unstable_by_key(|&j| offsets[j]);
+            self.met.iter().any(|&j| pass(j));
         }
         gaps.choice()
     }
@@ -175,13 +244,7 @@ struct Gaps {
 
 impl Gaps {
     fn new(b: &Buffer, fit: Fit) -> Self {
-        Self {
-            size: b.size,
-            alignment: b.alignment,
-            fit,
-            cursor: 0,
-            best: None,
-        }
+        Self { size: b.size, alignment: b.alignment, fit, cursor: 0, best: None }
     }
 
     /// Passes a neighbour; true once no later gap can be better.
@@ -197,8 +260,7 @@ impl Gaps {
             }
         }
         if top > self.cursor {
-            self.cursor =
-                align_up(top, self.alignment).expect("a valid problem stacks within 64 bits");
+            self.cursor = align_up(top, self.alignment).expect("a valid problem stacks within 64 bits");
         }
         false
     }
@@ -217,10 +279,7 @@ struct MaxEnds {
 impl MaxEnds {
     fn new(len: usize) -> Self {
         let len = len.next_power_of_two();
-        Self {
-            len,
-            max: vec![0; 2 * len],
-        }
+        Self { len, max: vec![0; 2 * len] }
     }
 
     fn clear(&mut self) {
@@ -235,20 +294,26 @@ impl MaxEnds {
         }
     }
 
+    fn reset(&mut self, position: usize) {
+        let mut node = position + self.len;
+        self.max[node] = 0;
+        while node > 1 {
+            node >>= 1;
+            self.max[node] = self.max[2 * node].max(self.max[2 * node + 1]);
+        }
+    }
+
+    /// Whether the position holds a step; no lifetime with bytes ends at 0.
+    fn is_set(&self, position: usize) -> bool {
+        self.max[position + self.len] > 0
+    }
+
     /// Collects the positions in `[0, end)` whose value is above `lower`.
     fn above(&self, lower: u64, end: usize, into: &mut Vec<usize>) {
         self.descend(1, 0, self.len, lower, end, into);
     }
 
-    fn descend(
-        &self,
-        node: usize,
-        from: usize,
-        len: usize,
-        lower: u64,
-        end: usize,
-        into: &mut Vec<usize>,
-    ) {
+    fn descend(&self, node: usize, from: usize, len: usize, lower: u64, end: usize, into: &mut Vec<usize>) {
         if from >= end || self.max[node] <= lower {
             return;
         }
@@ -260,40 +325,4 @@ impl MaxEnds {
         self.descend(2 * node, from, half, lower, end, into);
         self.descend(2 * node + 1, from + half, half, lower, end, into);
     }
-}
-
-/// An order by rising ground: time after time the buffer that can lie lowest on top of all that came before, ties by
-/// `key`, highest first. Only for problems without fixed buffers: ground knows no gaps.
-pub(crate) fn rising_order(greedy: &Greedy<'_>, key: &[u128]) -> Vec<usize> {
-    use std::cmp::Reverse;
-    use std::collections::BinaryHeap;
-
-    let buffers = greedy.buffers;
-    let sections = Sections::new(greedy.free.iter().map(|&i| &buffers[i]));
-    let spans: Vec<_> = greedy
-        .free
-        .iter()
-        .map(|&i| sections.of(&buffers[i]))
-        .collect();
-    let mut ground = MaxTree::new(sections.len());
-    let offset_on = |ground: &MaxTree, k: usize| {
-        align_up(ground.max(spans[k]), buffers[greedy.free[k]].alignment)
-            .expect("a valid problem stacks within 64 bits")
-    };
-    // Ground only rises, so an entry that is still true when it comes up is the lowest.
-    let mut heap: BinaryHeap<_> = (0..spans.len())
-        .map(|k| Reverse((0u64, Reverse(key[greedy.free[k]]), k)))
-        .collect();
-    let mut order = Vec::with_capacity(spans.len());
-    while let Some(Reverse((claimed, rank, k))) = heap.pop() {
-        let offset = offset_on(&ground, k);
-        if offset > claimed {
-            heap.push(Reverse((offset, rank, k)));
-            continue;
-        }
-        let i = greedy.free[k];
-        ground.raise(spans[k], offset + buffers[i].size);
-        order.push(i);
-    }
-    order
 }

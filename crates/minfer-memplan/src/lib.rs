@@ -12,13 +12,13 @@ mod place;
 mod planned;
 mod pool;
 mod problem;
+mod rising;
 mod sections;
 
 pub use bound::{LowerBound, lower_bound};
 pub use check::{Violation, check, check_certificate};
 pub use place::{
-    Certificate, Options, PlaceError, Placed, Placement, Strategy, UnknownStrategy, Verdict, place,
-    place_with,
+    Certificate, Options, PlaceError, Placed, Placement, Strategy, UnknownStrategy, Verdict, place, place_with,
 };
 pub use pool::class_bytes;
 pub use problem::{Buffer, Problem, ProblemError};

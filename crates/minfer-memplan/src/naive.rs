@@ -9,9 +9,7 @@ pub(crate) fn offsets(problem: &Problem) -> Vec<u64> {
     let offset = |b: &crate::Buffer| match b.offset {
         Some(offset) => offset,
         None if b.size == 0 => 0,
-        None => stack
-            .take(b.size, b.alignment)
-            .expect("a valid problem stacks within 64 bits"),
+        None => stack.take(b.size, b.alignment).expect("a valid problem stacks within 64 bits"),
     };
     problem.buffers.iter().map(offset).collect()
 }

@@ -3,7 +3,8 @@
 
 use std::cmp::Reverse;
 
-use crate::greedy::{Budget, Fit, Greedy, rising_order};
+use crate::greedy::{Budget, Fit, Greedy};
+use crate::rising::Rising;
 use crate::sections::{MaxTree, Sections};
 use crate::{LowerBound, Placement, Problem, naive, pool};
 
@@ -13,15 +14,24 @@ pub(crate) fn offsets(problem: &Problem, bound: &LowerBound, node_budget: u64) -
     if let Ok(pooled) = pool::offsets(problem) {
         best.keep_lower(Placement::new(problem, pooled.offsets));
     }
+    if best.height <= bound.bytes {
+        return best.offsets;
+    }
+    let greedy = Greedy::new(problem);
+    let has_fixed = problem.buffers.iter().any(|b| b.offset.is_some());
+    let rising = (!has_fixed).then(|| Rising::new(&problem.buffers, &greedy.free));
+    let keys = keys(&greedy, bound);
     let mut search = Search {
         problem,
         bound,
-        greedy: Greedy::new(problem),
+        greedy,
+        rising,
         best,
         budget: Budget(node_budget),
     };
-    search.portfolio();
-    search.improve();
+    search.portfolio(&keys);
+    search.adjust_handicaps(&keys);
+    search.move_forward();
     search.best.offsets
 }
 
@@ -37,6 +47,7 @@ struct Search<'a> {
     problem: &'a Problem,
     bound: &'a LowerBound,
     greedy: Greedy<'a>,
+    rising: Option<Rising<'a>>, // only without fixed buffers
     best: Placement,
     budget: Budget,
 }
@@ -46,68 +57,121 @@ impl Search<'_> {
         self.best.height <= self.bound.bytes || self.budget.is_spent()
     }
 
-    /// Places in this order, keeps the result if it is lower than the best.
+    /// Every key as a plain order with either fit and as an order on rising ground.
+    fn portfolio(&mut self, keys: &[Vec<u128>]) {
+        let level = vec![0; self.problem.buffers.len()];
+        for fit in [Fit::Best, Fit::First] {
+            for key in keys {
+                let mut order = self.greedy.free.clone();
+                order.sort_by_key(|&i| Reverse(key[i]));
+                self.attempt(&order, fit);
+                if self.is_done() {
+                    return;
+                }
+                if let (Some(rising), Fit::Best) = (&self.rising, fit)
+                    && let Some(order) = rising.order(key, &level, &mut self.budget)
+                {
+                    self.attempt(&order, Fit::First);
+                }
+                if self.is_done() {
+                    return;
+                }
+            }
+        }
+    }
+
+    /// Places in this order and keeps the result if it is lower than the best.
     fn attempt(&mut self, order: &[usize], fit: Fit) {
-        let placed = self.greedy.place(
-            order,
-            fit,
-            self.best.height.saturating_sub(1),
-            &mut self.budget,
-        );
-        if let Ok(offsets) = placed {
+        let limit = self.best.height.saturating_sub(1);
+        if let Ok(offsets) = self.greedy.place(order, fit, limit, &mut self.budget) {
             self.best = Placement::new(self.problem, offsets.to_vec());
         }
     }
 
-    fn portfolio(&mut self) {
-        let keys = keys(&self.greedy, self.bound);
-        for fit in [Fit::Best, Fit::First] {
-            for key in &keys {
-                if self.is_done() {
-                    return;
-                }
-                let order = by_key(&self.greedy.free, key);
-                self.attempt(&order, fit);
-            }
-        }
-        if self.problem.buffers.iter().any(|b| b.offset.is_some()) {
-            return;
-        }
-        for key in &keys {
-            if self.is_done() {
+    /// Handicaps on rising ground, until half of the budget is spent: buffers that end above the best height lose a
+    /// little of theirs and so come earlier next time; the others slowly get theirs back.
+    fn adjust_handicaps(&mut self, keys: &[Vec<u128>]) {
+        let Some(rising) = &self.rising else { return };
+        let mut random = Random::new();
+        let full = self.bound.bytes.min(u64::MAX / 4);
+        let step = usize::try_from(full / 256 + 1).unwrap_or(usize::MAX);
+        let mut handicaps = vec![vec![full; self.problem.buffers.len()]; keys.len()];
+        let reserve = self.budget.0 / 2;
+        for round in 0.. {
+            if self.is_done() || self.budget.0 < reserve {
                 return;
             }
-            self.budget.spend(32 * self.greedy.free.len());
-            let order = rising_order(&self.greedy, key);
-            self.attempt(&order, Fit::First);
+            let handicap = &mut handicaps[round % keys.len()];
+            let Some(order) = rising.order(&keys[round % keys.len()], handicap, &mut self.budget)
+            else {
+                return;
+            };
+            let Ok(offsets) = self
+                .greedy
+                .place(&order, Fit::First, u64::MAX, &mut self.budget)
+            else {
+                return;
+            };
+            let placement = Placement::new(self.problem, offsets.to_vec());
+            for &i in &order {
+                let top = placement.offsets[i] + self.problem.buffers[i].size;
+                if top >= self.best.height {
+                    handicap[i] = handicap[i].saturating_sub(random.below(step) as u64);
+                } else {
+                    handicap[i] += (full - handicap[i]) / 64;
+                }
+            }
+            self.best.keep_lower(placement);
         }
     }
 
-    /// Squeaky wheel: aim one byte below the best; the buffer that sticks out moves forward in the order; repeat.
-    fn improve(&mut self) {
-        let mut random = Random(0x9E37_79B9_7F4A_7C15);
+    /// Squeaky wheel, until the budget is spent: aim one byte below the best; the buffer that sticks out moves to just
+    /// before one of those in its way, preferably a late one, and placement resumes from there.
+    fn move_forward(&mut self) {
+        if self.greedy.free.is_empty() {
+            return;
+        }
+        let buffers = &self.problem.buffers;
+        let mut random = Random::new();
         let mut order = self.greedy.free.clone();
         order.sort_by_key(|&i| (self.best.offsets[i], i));
+        let mut resume = None; // the position up to which everything is placed
         while !self.is_done() {
-            match self
-                .greedy
-                .place(&order, Fit::First, self.best.height - 1, &mut self.budget)
-            {
-                Ok(offsets) => self.best = Placement::new(self.problem, offsets.to_vec()),
+            let limit = self.best.height - 1;
+            let placed = match resume {
+                None => self
+                    .greedy
+                    .place(&order, Fit::First, limit, &mut self.budget),
+                Some(from) => {
+                    self.greedy
+                        .place_from(from, &order, Fit::First, limit, &mut self.budget)
+                }
+            };
+            match placed {
+                Ok(offsets) => {
+                    self.best = Placement::new(self.problem, offsets.to_vec());
+                    resume = None;
+                }
+                // Nothing free is in the way of the first: only fixed buffers are, and no order helps against those.
+                Err(0) => return,
                 Err(position) => {
-                    let to = random.below(position + 1);
+                    let sticks_out = &buffers[order[position]];
+                    let mut in_the_way = || {
+                        let mut draw = || random.below(position);
+                        let found = (0..64)
+                            .map(|_| draw())
+                            .find(|&p| buffers[order[p]].meets(sticks_out));
+                        found.unwrap_or_else(draw)
+                    };
+                    let to = in_the_way().max(in_the_way());
+                    self.greedy.withdraw(&order[to..position]);
+                    self.budget.spend(order.len());
                     order[to..=position].rotate_right(1);
+                    resume = Some(to);
                 }
             }
         }
     }
-}
-
-/// The free buffers by descending key, ties by index.
-fn by_key(free: &[usize], key: &[u128]) -> Vec<usize> {
-    let mut order = free.to_vec();
-    order.sort_by_key(|&i| Reverse(key[i]));
-    order
 }
 
 /// The keys of the portfolio; each gives every buffer a number, highest first.
@@ -128,11 +192,7 @@ fn keys(greedy: &Greedy<'_>, bound: &LowerBound) -> Vec<Vec<u128>> {
         loads.raise((s, s + 1), now);
     }
     let load = |i: usize| {
-        if buffers[i].size > 0 {
-            loads.max(sections.of(&buffers[i]))
-        } else {
-            0
-        }
+        if buffers[i].size > 0 { loads.max(sections.of(&buffers[i])) } else { 0 }
     };
     let all = |f: &dyn Fn(usize) -> (u64, u64)| -> Vec<u128> {
         let pair = |i| {
@@ -148,10 +208,7 @@ fn keys(greedy: &Greedy<'_>, bound: &LowerBound) -> Vec<Vec<u128>> {
         b if bound.step >= b.upper => bound.step - b.upper + 1,
         _ => 0,
     };
-    let area: Vec<u128> = buffers
-        .iter()
-        .map(|b| u128::from(b.size) * u128::from(b.duration()))
-        .collect();
+    let area: Vec<u128> = buffers.iter().map(|b| u128::from(b.size) * u128::from(b.duration())).collect();
     vec![
         all(&|i| (size(i), duration(i))),
         all(&|i| (duration(i), size(i))),
@@ -163,9 +220,7 @@ fn keys(greedy: &Greedy<'_>, bound: &LowerBound) -> Vec<Vec<u128>> {
         all(&|i| (!buffers[i].lower, size(i))), // in order of time
         all(&|i| (buffers[i].upper, size(i))),  // against it
         all(&|i| (greedy.degree[i] as u64, size(i))),
-        (0..buffers.len())
-            .map(|i| u128::from(size(i)) * (greedy.degree[i] as u128 + 1))
-            .collect(),
+        (0..buffers.len()).map(|i| u128::from(size(i)) * (greedy.degree[i] as u128 + 1)).collect(),
     ]
 }
 
@@ -173,6 +228,10 @@ fn keys(greedy: &Greedy<'_>, bound: &LowerBound) -> Vec<Vec<u128>> {
 struct Random(u64);
 
 impl Random {
+    fn new() -> Self {
+        Self(0x9E37_79B9_7F4A_7C15)
+    }
+
     /// A number in `[0, end)`.
     fn below(&mut self, end: usize) -> usize {
         self.0 ^= self.0 >> 12;

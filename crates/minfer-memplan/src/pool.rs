@@ -13,11 +13,7 @@ const GRAIN: u64 = 16 << 10;
 /// The bytes of the slot that a buffer of `size` bytes gets: at least 1 KiB, powers of two up to 16 KiB, then multiples
 /// of 16 KiB. `None` beyond 64 bits.
 pub fn class_bytes(size: u64) -> Option<u64> {
-    if size <= GRAIN {
-        Some(size.next_power_of_two().max(FLOOR))
-    } else {
-        size.checked_next_multiple_of(GRAIN)
-    }
+    if size <= GRAIN { Some(size.next_power_of_two().max(FLOOR)) } else { size.checked_next_multiple_of(GRAIN) }
 }
 
 pub(crate) struct Pooled {
@@ -29,9 +25,8 @@ pub(crate) struct Pooled {
 pub(crate) fn offsets(problem: &Problem) -> Result<Pooled, PlaceError> {
     let buffers = &problem.buffers;
     let mut offsets: Vec<u64> = buffers.iter().map(|b| b.offset.unwrap_or(0)).collect();
-    let mut order: Vec<usize> = (0..buffers.len())
-        .filter(|&i| buffers[i].offset.is_none() && buffers[i].size > 0)
-        .collect();
+    let mut order: Vec<usize> =
+        (0..buffers.len()).filter(|&i| buffers[i].offset.is_none() && buffers[i].size > 0).collect();
     order.sort_by_key(|&i| buffers[i].lower);
 
     let mut stack = Stack::new(problem);

@@ -23,13 +23,7 @@ pub struct Buffer {
 impl Buffer {
     /// A buffer of `size` bytes, live in `[lower, upper)`, alignment 1, free to go anywhere.
     pub fn new(lower: u64, upper: u64, size: u64) -> Self {
-        Self {
-            lower,
-            upper,
-            size,
-            alignment: 1,
-            offset: None,
-        }
+        Self { lower, upper, size, alignment: 1, offset: None }
     }
 
     /// The same buffer with this alignment.
@@ -39,10 +33,7 @@ impl Buffer {
 
     /// The same buffer, fixed at this offset.
     pub fn fixed_at(self, offset: u64) -> Self {
-        Self {
-            offset: Some(offset),
-            ..self
-        }
+        Self { offset: Some(offset), ..self }
     }
 
     /// Length of the lifetime in steps.
@@ -123,18 +114,12 @@ pub enum ProblemError {
 impl Problem {
     /// A problem without a capacity.
     pub fn new(buffers: Vec<Buffer>) -> Self {
-        Self {
-            buffers,
-            capacity: None,
-        }
+        Self { buffers, capacity: None }
     }
 
     /// The same problem with a capacity in bytes.
     pub fn with_capacity_bytes(self, capacity: u64) -> Self {
-        Self {
-            capacity: Some(capacity),
-            ..self
-        }
+        Self { capacity: Some(capacity), ..self }
     }
 
     /// Refuses what no placement could satisfy or what would overflow: empty lifetimes, zero alignments, fixed offsets
@@ -144,11 +129,7 @@ impl Problem {
         let mut stacked = 0u64;
         for (buffer, b) in self.buffers.iter().enumerate() {
             if b.lower > b.upper || (b.lower == b.upper && b.size > 0) {
-                return Err(ProblemError::EmptyLifetime {
-                    buffer,
-                    lower: b.lower,
-                    upper: b.upper,
-                });
+                return Err(ProblemError::EmptyLifetime { buffer, lower: b.lower, upper: b.upper });
             }
             if b.alignment == 0 {
                 return Err(ProblemError::ZeroAlignment { buffer });
@@ -156,27 +137,16 @@ impl Problem {
             let overflow = ProblemError::TotalOverflow { buffer };
             if let Some(offset) = b.offset {
                 if offset % b.alignment != 0 {
-                    return Err(ProblemError::MisalignedOffset {
-                        buffer,
-                        offset,
-                        alignment: b.alignment,
-                    });
+                    return Err(ProblemError::MisalignedOffset { buffer, offset, alignment: b.alignment });
                 }
                 let top = offset.checked_add(b.size).ok_or(overflow.clone())?;
                 if let Some(capacity) = self.capacity.filter(|&c| top > c) {
-                    return Err(ProblemError::OffsetAboveCapacity {
-                        buffer,
-                        top,
-                        capacity,
-                    });
+                    return Err(ProblemError::OffsetAboveCapacity { buffer, top, capacity });
                 }
                 fixed_top = fixed_top.max(top);
             }
             // The padding counts once for the buffer and once for a fixed block it may have to skip.
-            let padded = b
-                .size
-                .checked_add(b.alignment - 1)
-                .ok_or(overflow.clone())?;
+            let padded = b.size.checked_add(b.alignment - 1).ok_or(overflow.clone())?;
             stacked = stacked.checked_add(padded).ok_or(overflow.clone())?;
             if stacked.checked_add(fixed_top).is_none() {
                 return Err(overflow);
@@ -206,10 +176,7 @@ impl Problem {
             if let Some((&o, &j)) = last_below
                 && o + self.buffers[j].size > offset
             {
-                return Err(ProblemError::FixedOverlap {
-                    first: i.min(j),
-                    second: i.max(j),
-                });
+                return Err(ProblemError::FixedOverlap { first: i.min(j), second: i.max(j) });
             }
             live.insert(offset, i);
         }

@@ -36,11 +36,7 @@ pub(crate) struct MaxTree {
 
 impl MaxTree {
     pub(crate) fn new(len: usize) -> Self {
-        Self {
-            len,
-            max: vec![0; 2 * len.max(1)],
-            tag: vec![0; 2 * len.max(1)],
-        }
+        Self { len, max: vec![0; 2 * len.max(1)], tag: vec![0; 2 * len.max(1)] }
     }
 
     /// Raises each section of `[from, to)` to at least `value`.
@@ -96,9 +92,7 @@ impl MaxTree {
 
     fn refresh(&mut self, mut node: usize) {
         while node > 0 {
-            self.max[node] = self.max[2 * node]
-                .max(self.max[2 * node + 1])
-                .max(self.tag[node]);
+            self.max[node] = self.max[2 * node].max(self.max[2 * node + 1]).max(self.tag[node]);
             node >>= 1;
         }
     }
@@ -114,9 +108,7 @@ mod tests {
             let (mut tree, mut array) = (MaxTree::new(len), vec![0u64; len]);
             let mut x = 1u64;
             for _ in 0..200 {
-                x = x
-                    .wrapping_mul(6364136223846793005)
-                    .wrapping_add(1442695040888963407);
+                x = x.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
                 let from = (x >> 33) as usize % len;
                 let to = from + 1 + (x >> 45) as usize % (len - from);
                 let value = array[from..to].iter().max().unwrap() + (x >> 60);

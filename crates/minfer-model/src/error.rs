@@ -4,6 +4,7 @@
 use crate::role::Slot;
 use minfer_gguf::{DType, GgufError, TensorType};
 use minfer_graph::GraphError;
+use minfer_text::TextError;
 use std::fmt;
 
 /// Dimensions of a matrix; a vector has one row.
@@ -28,6 +29,9 @@ pub enum ModelError {
     /// The file, or a key in it.
     #[error(transparent)]
     Gguf(#[from] GgufError),
+    /// A vocabulary that does not fit the tokenizer's tables.
+    #[error(transparent)]
+    Text(#[from] TextError),
     /// The graph; a specification from [`load_spec`](crate::load_spec) with sensible parameters never gives one.
     #[error(transparent)]
     Graph(#[from] GraphError),

@@ -79,6 +79,8 @@ pub(crate) const EOT_ID: &str = "tokenizer.ggml.eot_token_id";
 pub(crate) const EOM_ID: &str = "tokenizer.ggml.eom_token_id";
 /// What stands for text without a token.
 pub(crate) const UNK_ID: &str = "tokenizer.ggml.unknown_token_id";
+/// What fills a batch.
+pub(crate) const PAD_ID: &str = "tokenizer.ggml.padding_token_id";
 /// Whether a text begins with the first token.
 pub(crate) const ADD_BOS: &str = "tokenizer.ggml.add_bos_token";
 /// Whether a text ends with the last token.

@@ -61,12 +61,7 @@ fn byte_readers(graph: &Graph, step_of: &[Option<u32>]) -> Vec<Vec<NodeId>> {
 
 /// First write to last read, half open. Graph inputs are written before the first step whatever reads them, so they live
 /// from the start to the end; outputs are read after the last step. A value in a KV region has no range of its own.
-fn live_ranges(
-    graph: &Graph,
-    step_of: &[Option<u32>],
-    byte_readers: &[Vec<NodeId>],
-    n_steps: u32,
-) -> Vec<Range<u32>> {
+fn live_ranges(graph: &Graph, step_of: &[Option<u32>], byte_readers: &[Vec<NodeId>], n_steps: u32) -> Vec<Range<u32>> {
     let range = |id: NodeId| {
         let node = graph.node(id);
         if node.op.lives_in_kv() {
@@ -86,8 +81,8 @@ fn live_ranges(
     graph.ids().map(range).collect()
 }
 
-/// The input whose bytes this node may take over: the operation allows it, nobody else reads that value, it is of the
-/// same size and backend, and it is neither a graph input nor an output.
+/// The input whose bytes this node may take over: the operation allows it, nobody else reads that value (or, for a sum,
+/// everybody else has read it before), it is of the same size and backend, and it is neither a graph input nor an output.
 fn alias_of(draft: &Draft, byte_readers: &[Vec<NodeId>], id: NodeId, step: u32) -> Option<Alias> {
     let graph = &draft.graph;
     let node = graph.node(id);
@@ -96,7 +91,9 @@ fn alias_of(draft: &Draft, byte_readers: &[Vec<NodeId>], id: NodeId, step: u32) 
         let of = node.inputs[index];
         let source = graph.node(of);
         let only_there = node.inputs.iter().enumerate().all(|(n, input)| *input != of || allowed.contains(&n));
-        byte_readers[of.index()] == [id]
+        let readers = &byte_readers[of.index()];
+        let is_free = if node.op.accumulates() { readers.last() == Some(&id) } else { readers == &[id] };
+        is_free
             && only_there
             && (source.shape, source.ty) == (node.shape, node.ty)
             && draft.backend(of) == draft.backend(id)

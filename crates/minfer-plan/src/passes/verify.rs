@@ -232,7 +232,9 @@ impl Checker<'_> {
             "the operation does not work in place on that input"
         } else if self.step_of[id.index()] != Some(alias.step) {
             "another step writes it"
-        } else if self.reading_steps(of) != [alias.step] {
+        } else if self.reading_steps(of).last() != Some(&alias.step) {
+            "the overwritten value is read later"
+        } else if self.reading_steps(of).len() > 1 && !node.op.accumulates() {
             "the overwritten value has another reader"
         } else if matches!(source.op, Op::Input) || self.graph.outputs.contains(&of) {
             "the overwritten value is pinned"
@@ -248,12 +250,13 @@ impl Checker<'_> {
         Err(PlanFault::Alias { node: self.name(id), of: self.name(of), reason })
     }
 
-    /// Every run of bytes in arenas: backend, name, live range, offset, length, and the node if it is a value.
+    /// Every run of bytes in arenas, in whole units of the arena's alignment.
     fn runs(&self) -> Vec<Run> {
         let mut runs = Vec::new();
         for id in self.graph.ids() {
             if let Place::Arena { offset, bytes } = self.value(id).place {
                 let (live, backend) = (self.value(id).live.clone(), self.plan.backends[id.index()].0);
+                let bytes = self.padded(backend, bytes);
                 runs.push(Run { backend, name: self.name(id), live, offset, bytes, node: Some(id) });
             }
         }
@@ -261,11 +264,17 @@ impl Checker<'_> {
             if let Some((offset, bytes)) = step.workspace {
                 let live = at as u32..at as u32 + 1;
                 let backend = self.plan.backends[step.node.index()].0;
+                let bytes = self.padded(backend, bytes);
                 let name = format!("workspace of {}", self.name(step.node));
                 runs.push(Run { backend, name, live, offset, bytes, node: None });
             }
         }
         runs
+    }
+
+    fn padded(&self, backend: u8, bytes: u64) -> u64 {
+        let arena = self.plan.arenas.iter().find(|arena| arena.backend.0 == backend);
+        arena.map_or(bytes, |arena| bytes.next_multiple_of(arena.alignment))
     }
 
     fn overlaps(&self) -> Result<(), PlanFault> {

@@ -48,13 +48,14 @@ fn apply(draft: &Draft, backends: &Backends, find: fn(&Context, NodeId) -> Optio
     let readers = draft.graph.readers();
     let context = Context { draft, readers: &readers, backends };
     let mut matches: HashMap<NodeId, Fused> = HashMap::new();
-    let mut inner = HashSet::new();
+    let mut gone = HashSet::new();
     for id in draft.graph.ids() {
         let Some(fused) = find(&context, id) else { continue };
-        if fused.inner.iter().any(|node| inner.contains(node)) || !context.runs(&fused, id) {
+        let covered: Vec<NodeId> = fused.inner.iter().chain(&fused.stands_for).copied().collect();
+        if covered.iter().any(|node| gone.contains(node)) || !context.runs(&fused, id) {
             continue;
         }
-        inner.extend(fused.inner.iter().copied());
+        gone.extend(covered);
         matches.insert(id, fused);
     }
     let mut rewriter = Rewriter::new(draft);
@@ -65,7 +66,7 @@ fn apply(draft: &Draft, backends: &Backends, find: fn(&Context, NodeId) -> Optio
                 *input = rewriter.mapped(*input);
             }
             rewriter.replace(&fused.stands_for, node, draft.backend(id));
-        } else if !inner.contains(&id) {
+        } else if !gone.contains(&id) {
             rewriter.keep(id);
         }
     }
@@ -102,6 +103,3 @@ fn plain_linear(node: &Node) -> Option<(NodeId, minfer_graph::WeightId)> {
         _ => None,
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -14,11 +14,7 @@ pub(super) fn find(context: &Context, anchor: NodeId) -> Option<Fused> {
 
 fn branch(context: &Context, anchor: NodeId, linear: NodeId, residual: NodeId) -> Option<Fused> {
     let (x, weight) = plain_linear(context.only_for(linear, anchor)?)?;
-    let node = Node {
-        op: Op::LinearAdd,
-        inputs: vec![x, residual],
-        weights: vec![weight],
-        ..context.node(anchor).clone()
-    };
+    let node =
+        Node { op: Op::LinearAdd, inputs: vec![x, residual], weights: vec![weight], ..context.node(anchor).clone() };
     Some(Fused { node, stands_for: vec![anchor], inner: vec![linear] })
 }

@@ -1,0 +1,162 @@
+//! The checker against answers that were spoilt on purpose. Whether a mutation spoils is decided here, byte by byte.
+
+use std::collections::HashSet;
+
+use minfer_memplan::{Strategy, *};
+use proptest::prelude::*;
+use proptest::strategy::Strategy as Generator;
+
+/// True if two buffers claim the same byte at the same step: every pair (step, byte) is written down.
+fn collides(problem: &Problem, offsets: &[u64]) -> bool {
+    let mut seen = HashSet::new();
+    problem.buffers.iter().zip(offsets).any(|(b, &offset)| {
+        (b.lower..b.upper)
+            .any(|step| (offset..offset + b.size).any(|byte| !seen.insert((step, byte))))
+    })
+}
+
+fn problem() -> impl Generator<Value = Problem> {
+    let buffer =
+        (0..12u64, 1..6u64, 1..9u64).prop_map(|(l, steps, size)| Buffer::new(l, l + steps, size));
+    prop::collection::vec(buffer, 2..14).prop_map(Problem::new)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(512))]
+
+    /// The planner is told a shorter lifetime than the true one.
+    #[test]
+    fn a_shortened_lifetime_is_caught(truth in problem(), i in any::<prop::sample::Index>()) {
+        let i = i.index(truth.buffers.len());
+        let mut shortened = truth.clone();
+        shortened.buffers[i].upper -= 1;
+        prop_assume!(shortened.validate().is_ok());
+        let offsets = place(&shortened, Strategy::Planned).unwrap().placement.offsets;
+        prop_assert_eq!(check(&truth, &offsets).is_err(), collides(&truth, &offsets));
+    }
+
+    #[test]
+    fn swapped_offsets_are_caught(problem in problem(), i in any::<prop::sample::Index>(), j in any::<prop::sample::Index>()) {
+        let n = problem.buffers.len();
+        let mut placed = place(&problem, Strategy::Planned).unwrap();
+        placed.placement.offsets.swap(i.index(n), j.index(n));
+        let offsets = &placed.placement.offsets;
+        let height = offsets.iter().zip(&problem.buffers).map(|(o, b)| o + b.size).max().unwrap();
+        prop_assert_eq!(check(&problem, offsets).is_err(), collides(&problem, offsets));
+        let spoilt = collides(&problem, offsets) || height != placed.placement.height;
+        prop_assert_eq!(check_certificate(&problem, &placed).is_err(), spoilt);
+    }
+
+    #[test]
+    fn a_widened_size_is_caught(problem in problem(), i in any::<prop::sample::Index>(), by in 1..5u64) {
+        let placed = place(&problem, Strategy::Planned).unwrap();
+        let mut wider = problem.clone();
+        wider.buffers[i.index(problem.buffers.len())].size += by;
+        let offsets = &placed.placement.offsets;
+        prop_assert_eq!(check(&wider, offsets).is_err(), collides(&wider, offsets));
+        // The certificate may survive a wider size only away from the witness, the peak and the top.
+        let same = lower_bound(&wider).bytes == lower_bound(&problem).bytes
+            && offsets.iter().zip(&wider.buffers).map(|(o, b)| o + b.size).max() == Some(placed.placement.height);
+        prop_assert_eq!(check_certificate(&wider, &placed).is_err(), collides(&wider, offsets) || !same);
+    }
+
+    #[test]
+    fn a_wrong_certificate_is_caught(problem in problem(), i in any::<prop::sample::Index>()) {
+        let honest = place(&problem, Strategy::Planned).unwrap();
+        let caught = |spoil: &dyn Fn(&mut Placed)| {
+            let mut placed = honest.clone();
+            spoil(&mut placed);
+            check_certificate(&problem, &placed).is_err()
+        };
+        let live = &honest.certificate.lower_bound.live;
+        let k = i.index(live.len());
+        assert!(caught(&|p| { p.certificate.lower_bound.live.remove(k); }));
+        assert!(caught(&|p| { p.certificate.lower_bound.live.insert(k, live[k]); }));
+        assert!(caught(&|p| p.certificate.lower_bound.live.push(problem.buffers.len())));
+        assert!(caught(&|p| p.certificate.lower_bound.bytes += 1));
+        assert!(caught(&|p| p.certificate.lower_bound.step = 1000));
+        assert!(caught(&|p| p.certificate.height += 1));
+        assert!(caught(&|p| p.placement.height -= 1));
+        assert!(caught(&|p| { p.placement.offsets.pop(); }));
+        assert!(caught(&|p| p.certificate.verdict = Verdict::Gap { bytes: 0 }));
+        assert!(caught(&|p| p.certificate.verdict = match p.certificate.verdict {
+            Verdict::Optimal => Verdict::Gap { bytes: 1 },
+            Verdict::Gap { .. } => Verdict::Optimal,
+        }));
+        // Another step whose live set is smaller is no bound to report, even with an honest sum.
+        for step in 0..20 {
+            let live: Vec<usize> =
+                (0..problem.buffers.len()).filter(|&i| (problem.buffers[i].lower..problem.buffers[i].upper).contains(&step)).collect();
+            let bytes: u64 = live.iter().map(|&i| problem.buffers[i].size).sum();
+            let height = honest.placement.height;
+            let verdict = if bytes == height { Verdict::Optimal } else { Verdict::Gap { bytes: height - bytes } };
+            let lower = bytes < honest.certificate.lower_bound.bytes;
+            let other = LowerBound { bytes, step, live };
+            let spoil = |p: &mut Placed| {
+                p.certificate = Certificate { height, lower_bound: other.clone(), verdict };
+            };
+            prop_assert_eq!(caught(&spoil), lower);
+        }
+    }
+}
+
+#[test]
+fn every_kind_of_placement_error_is_named() {
+    let b = Buffer::new;
+    let two = Problem::new(vec![b(0, 2, 8), b(1, 3, 8)]);
+    assert_eq!(check(&two, &[0, 8]), Ok(16));
+    assert_eq!(
+        check(&two, &[0]),
+        Err(Violation::Count {
+            expected: 2,
+            got: 1
+        })
+    );
+    assert_eq!(
+        check(&two, &[0, 7]),
+        Err(Violation::Overlap {
+            first: 0,
+            second: 1
+        })
+    );
+    assert_eq!(
+        check(&two, &[0, u64::MAX]),
+        Err(Violation::Overflow {
+            buffer: 1,
+            offset: u64::MAX
+        })
+    );
+    let tight = two.clone().with_capacity_bytes(15);
+    assert_eq!(
+        check(&tight, &[0, 8]),
+        Err(Violation::AboveCapacity {
+            buffer: 1,
+            top: 16,
+            capacity: 15
+        })
+    );
+    let aligned = Problem::new(vec![b(0, 2, 8).aligned(16)]);
+    assert_eq!(
+        check(&aligned, &[8]),
+        Err(Violation::Misaligned {
+            buffer: 0,
+            offset: 8,
+            alignment: 16
+        })
+    );
+    let fixed = Problem::new(vec![b(0, 2, 8).fixed_at(32)]);
+    assert_eq!(
+        check(&fixed, &[0]),
+        Err(Violation::Moved {
+            buffer: 0,
+            expected: 32,
+            got: 0
+        })
+    );
+    for impossible in [b(2, 2, 1), b(3, 2, 0), b(0, 1, 1).aligned(0)] {
+        assert_eq!(
+            check(&Problem::new(vec![impossible]), &[0]),
+            Err(Violation::Impossible { buffer: 0 })
+        );
+    }
+}

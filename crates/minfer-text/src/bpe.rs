@@ -1,0 +1,186 @@
+//! Byte pair merges by rank: takes the bytes of one word, gives ids. Must not know how
+//! words are found or what they mean.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::hash::BuildHasher;
+
+use hashbrown::{DefaultHashBuilder, HashTable};
+
+use crate::byte_map;
+use crate::spec::Merges;
+use crate::vocab::{NONE, Vocab};
+
+/// A longer word is cut, so that positions fit 32 bits.
+const MAX_WORD_BYTES: usize = 1 << 30;
+
+/// The merges by the ids of their parts: 12 bytes each and a table of ranks.
+pub(crate) struct Bpe {
+    /// Left id, right id, merged id; the index is the rank.
+    merges: Vec<[u32; 3]>,
+    by_pair: HashTable<u32>,
+    hasher: DefaultHashBuilder,
+    ignore_merges: bool,
+    unk: Option<u32>,
+}
+
+/// Memory that is used again for every word.
+#[derive(Default)]
+pub(crate) struct Scratch {
+    symbols: Vec<Symbol>,
+    /// Candidates, best first: rank, then position of the left symbol.
+    queue: BinaryHeap<Reverse<(u32, u32)>>,
+}
+
+/// A piece of the word in a list that is linked both ways.
+#[derive(Clone, Copy)]
+struct Symbol {
+    id: u32,
+    prev: u32,
+    next: u32,
+}
+
+impl Bpe {
+    /// Merges with a part or result outside the vocabulary can never apply and are dropped.
+    pub(crate) fn new(
+        vocab: &Vocab,
+        merges: &Merges,
+        ignore_merges: bool,
+        unk: Option<u32>,
+    ) -> Self {
+        let mut pairs = Vec::with_capacity(merges.len());
+        let mut text = Vec::new();
+        for rank in 0..merges.len() as u32 {
+            let Some((left, right)) = merges.pair(rank) else {
+                continue;
+            };
+            text.clear();
+            if !byte_map::unspell(left, &mut text) {
+                continue;
+            }
+            let middle = text.len();
+            if !byte_map::unspell(right, &mut text) {
+                continue;
+            }
+            let ids = (
+                vocab.find(&text[..middle]),
+                vocab.find(&text[middle..]),
+                vocab.find(&text),
+            );
+            if let (Some(left), Some(right), Some(merged)) = ids {
+                pairs.push([left, right, merged]);
+            }
+        }
+        pairs.shrink_to_fit();
+        let hasher = DefaultHashBuilder::default();
+        let mut by_pair = HashTable::with_capacity(pairs.len());
+        for (rank, &[left, right, _]) in pairs.iter().enumerate() {
+            // Of equal pairs the first has the best rank.
+            by_pair
+                .entry(
+                    hasher.hash_one(pair_key(left, right)),
+                    |&other: &u32| pairs[other as usize][..2] == [left, right],
+                    |&other| {
+                        let [left, right, _] = pairs[other as usize];
+                        hasher.hash_one(pair_key(left, right))
+                    },
+                )
+                .or_insert(rank as u32);
+        }
+        Self {
+            merges: pairs,
+            by_pair,
+            hasher,
+            ignore_merges,
+            unk,
+        }
+    }
+
+    /// Appends the ids of one word.
+    pub(crate) fn encode_word(
+        &self,
+        vocab: &Vocab,
+        word: &[u8],
+        scratch: &mut Scratch,
+        out: &mut Vec<u32>,
+    ) {
+        if self.ignore_merges
+            && let Some(id) = vocab.find(word)
+        {
+            return out.push(id);
+        }
+        for chunk in word.chunks(MAX_WORD_BYTES) {
+            self.merge(vocab, chunk, scratch);
+            let mut at = 0;
+            while let Some(symbol) = scratch.symbols.get(at as usize) {
+                if symbol.id != NONE {
+                    out.push(symbol.id);
+                } else if let Some(unk) = self.unk {
+                    out.push(unk);
+                }
+                at = symbol.next;
+            }
+        }
+    }
+
+    /// Leaves the merged word in `scratch.symbols`, as a list from index 0.
+    fn merge(&self, vocab: &Vocab, word: &[u8], scratch: &mut Scratch) {
+        let Scratch { symbols, queue } = scratch;
+        symbols.clear();
+        queue.clear();
+        let last = word.len() as u32 - 1;
+        symbols.extend((0..).zip(word).map(|(at, &byte)| Symbol {
+            id: vocab.byte_id(byte),
+            prev: if at == 0 { NONE } else { at - 1 },
+            next: if at == last { NONE } else { at + 1 },
+        }));
+        for at in 0..last {
+            let (left, right) = (symbols[at as usize].id, symbols[at as usize + 1].id);
+            queue.extend(self.rank(left, right).map(|rank| Reverse((rank, at))));
+        }
+        while let Some(Reverse((rank, at))) = queue.pop() {
+            let [left, right, merged] = self.merges[rank as usize];
+            // A candidate is stale when one of its symbols has been merged since.
+            let Symbol { id, prev, next } = symbols[at as usize];
+            if id != left || next == NONE || symbols[next as usize].id != right {
+                continue;
+            }
+            let after = symbols[next as usize].next;
+            symbols[next as usize].id = NONE;
+            symbols[at as usize].id = merged;
+            symbols[at as usize].next = after;
+            if after != NONE {
+                symbols[after as usize].prev = at;
+                let rank = self.rank(merged, symbols[after as usize].id);
+                queue.extend(rank.map(|rank| Reverse((rank, at))));
+            }
+            if prev != NONE {
+                let rank = self.rank(symbols[prev as usize].id, merged);
+                queue.extend(rank.map(|rank| Reverse((rank, prev))));
+            }
+        }
+    }
+
+    #[inline]
+    fn rank(&self, left: u32, right: u32) -> Option<u32> {
+        let hash = self.hasher.hash_one(pair_key(left, right));
+        self.by_pair
+            .find(hash, |&rank| {
+                self.merges[rank as usize][..2] == [left, right]
+            })
+            .copied()
+    }
+
+    /// Number of merges in use.
+    pub(crate) fn n_merges(&self) -> usize {
+        self.merges.len()
+    }
+
+    pub(crate) fn heap_bytes(&self) -> usize {
+        self.merges.capacity() * size_of::<[u32; 3]>() + self.by_pair.allocation_size()
+    }
+}
+
+fn pair_key(left: u32, right: u32) -> u64 {
+    u64::from(left) << 32 | u64::from(right)
+}

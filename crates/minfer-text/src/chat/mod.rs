@@ -1,0 +1,293 @@
+//! Chat templates: takes a template's source and messages, gives the prompt. Must not know
+//! a vocabulary, except to tell which user text looks like a control token.
+//!
+//! A template comes with a model file and is untrusted: its steps, its recursion, its output
+//! and its source are limited. The environment is the one Hugging Face's libraries give to
+//! templates (`trim_blocks`, `lstrip_blocks`, loop controls, Python's string methods,
+//! `raise_exception`, `strftime_now`, their `tojson`).
+
+mod clock;
+mod generation;
+mod guard;
+mod json;
+mod methods;
+
+use std::io;
+
+use minijinja::syntax::SyntaxConfig;
+use minijinja::{Environment, Error, ErrorKind, Value};
+
+pub use guard::Prompt;
+
+use crate::{TextError, Tokenizer};
+
+const NAME: &str = "chat_template";
+
+/// A compiled chat template.
+#[derive(Debug)]
+pub struct ChatTemplate {
+    env: Environment<'static>,
+    limits: ChatLimits,
+}
+
+/// How much a template may use.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ChatLimits {
+    /// Length of the template's source.
+    pub source_bytes: usize,
+    /// Steps of one rendering: about one per instruction and per 64 bytes made.
+    pub steps: u64,
+    /// Depth of nested blocks and macro calls.
+    pub recursion: usize,
+    /// Length of the prompt.
+    pub output_bytes: usize,
+}
+
+impl Default for ChatLimits {
+    /// A conversation of 1 MB needs some 100 000 steps; 4 million take about a second.
+    fn default() -> Self {
+        Self {
+            source_bytes: 1 << 20,
+            steps: 4_000_000,
+            recursion: 200,
+            output_bytes: 64 << 20,
+        }
+    }
+}
+
+/// One message. More fields (`tool_calls`, `name`, ...) are passed on as they are.
+#[derive(Debug, Clone, Default, PartialEq, serde::Serialize, serde::Deserialize)]
+pub struct Message {
+    /// `system`, `user`, `assistant`, `tool` or what else the template knows.
+    pub role: String,
+    /// A string, a list of parts or null.
+    #[serde(default)]
+    pub content: serde_json::Value,
+    /// All other fields, in order.
+    #[serde(flatten)]
+    pub extra: serde_json::Map<String, serde_json::Value>,
+}
+
+impl Message {
+    /// A message of plain text.
+    pub fn new(role: impl Into<String>, content: impl Into<String>) -> Self {
+        Self {
+            role: role.into(),
+            content: serde_json::Value::String(content.into()),
+            extra: serde_json::Map::new(),
+        }
+    }
+}
+
+/// What a template is rendered with.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct ChatInput<'a> {
+    /// The conversation, oldest first.
+    pub messages: &'a [Message],
+    /// Whether the prompt ends with the header of the assistant's turn.
+    pub add_generation_prompt: bool,
+    /// Spelling of the begin token; empty if there is none.
+    pub bos_token: &'a str,
+    /// Spelling of the end token; empty if there is none.
+    pub eos_token: &'a str,
+    /// Tool definitions, as in the OpenAI API.
+    pub tools: Option<&'a serde_json::Value>,
+    /// More variables for the template; they win over all others.
+    pub extra: Option<&'a serde_json::Map<String, serde_json::Value>>,
+    /// The time for `strftime_now`, in seconds since 1970-01-01 00:00 as the clock on the
+    /// wall shows it; `None` leaves that function undefined.
+    pub now_s: Option<i64>,
+}
+
+impl ChatTemplate {
+    /// Compiles a template with the default limits.
+    ///
+    /// # Errors
+    /// As [`Self::with_limits`].
+    pub fn new(source: &str) -> Result<Self, TextError> {
+        Self::with_limits(source, ChatLimits::default())
+    }
+
+    /// Compiles a template.
+    ///
+    /// # Errors
+    /// A source that is too long or not a template; unknown tags are errors.
+    pub fn with_limits(source: &str, limits: ChatLimits) -> Result<Self, TextError> {
+        if source.len() > limits.source_bytes {
+            return Err(TextError::TemplateLimit {
+                what: "bytes of template",
+                limit: limits.source_bytes as u64,
+            });
+        }
+        let mut env = Environment::new();
+        let syntax = SyntaxConfig::builder()
+            .trim_blocks(true)
+            .lstrip_blocks(true)
+            .build()
+            .map_err(|error| template_error(&error, limits))?;
+        env.set_syntax(syntax);
+        env.set_fuel(Some(limits.steps));
+        env.set_recursion_limit(limits.recursion);
+        env.set_unknown_method_callback(methods::call);
+        env.set_formatter(methods::print);
+        env.add_filter("tojson", json::tojson);
+        env.add_filter("fromjson", json::fromjson);
+        env.add_function("raise_exception", raise_exception);
+        env.add_template_owned(NAME, generation::strip(source))
+            .map_err(|error| template_error(&error, limits))?;
+        Ok(Self { env, limits })
+    }
+
+    /// The prompt for a conversation, as one text.
+    ///
+    /// # Errors
+    /// The template's own refusal, a failure while it ran, or a limit.
+    pub fn render(&self, input: &ChatInput<'_>) -> Result<String, TextError> {
+        let to_value = |json: &serde_json::Value| json::to_value(json, &|text| text.into());
+        self.render_with(input, &to_value)
+    }
+
+    /// The prompt for a conversation, in which the stretches of user text that spell a
+    /// control token of `tokenizer` are marked. Its [`Prompt::parts`] are for
+    /// [`Tokenizer::encode_parts`], without `add_special`.
+    ///
+    /// # Errors
+    /// As [`Self::render`].
+    pub fn render_prompt(
+        &self,
+        input: &ChatInput<'_>,
+        tokenizer: &Tokenizer,
+    ) -> Result<Prompt, TextError> {
+        let Some(mark) = guard::free_mark(input)? else {
+            return Ok(Prompt::unmarked(self.render(input)?));
+        };
+        let guard = |text: &str| guard::mark_control(text, mark, tokenizer).into();
+        let rendered = self.render_with(input, &|json| json::to_value(json, &guard))?;
+        Ok(Prompt::from_marked(&rendered, mark))
+    }
+
+    fn render_with(
+        &self,
+        input: &ChatInput<'_>,
+        to_value: &dyn Fn(&serde_json::Value) -> Result<Value, Error>,
+    ) -> Result<String, TextError> {
+        let failed = |error: Error| template_error(&error, self.limits);
+        let context = context(input, to_value).map_err(failed)?;
+        let template = self.env.get_template(NAME).map_err(failed)?;
+        let mut out = Limited {
+            bytes: Vec::new(),
+            limit: self.limits.output_bytes,
+            is_full: false,
+        };
+        match template.render_captured_to(context, &mut out) {
+            Ok(_) => {}
+            Err(_) if out.is_full => {
+                return Err(TextError::TemplateLimit {
+                    what: "bytes of output",
+                    limit: self.limits.output_bytes as u64,
+                });
+            }
+            Err(error) => return Err(failed(error)),
+        }
+        String::from_utf8(out.bytes).map_err(|error| TextError::TemplateFailed {
+            message: error.to_string(),
+            line: None,
+        })
+    }
+}
+
+fn context(
+    input: &ChatInput<'_>,
+    to_value: &dyn Fn(&serde_json::Value) -> Result<Value, Error>,
+) -> Result<Value, Error> {
+    let mut messages = Vec::with_capacity(input.messages.len());
+    for message in input.messages {
+        let role = serde_json::Value::String(message.role.clone());
+        let mut fields = vec![
+            ("role", to_value(&role)?),
+            ("content", to_value(&message.content)?),
+        ];
+        for (name, value) in &message.extra {
+            fields.push((name, to_value(value)?));
+        }
+        messages.push(Value::from_pairs(fields));
+    }
+    let tools = input.tools.map(to_value).transpose()?;
+    let mut variables = vec![
+        ("messages", Value::from(messages)),
+        ("tools", tools.unwrap_or_else(|| Value::from(()))),
+        ("documents", Value::from(())),
+        ("add_generation_prompt", input.add_generation_prompt.into()),
+        ("bos_token", input.bos_token.into()),
+        ("eos_token", input.eos_token.into()),
+    ];
+    if let Some(now_s) = input.now_s {
+        let strftime_now = move |format: &str| clock::format(now_s, format);
+        variables.push(("strftime_now", Value::from_function(strftime_now)));
+    }
+    for (name, value) in input.extra.into_iter().flatten() {
+        variables.push((name, to_value(value)?));
+    }
+    Ok(Value::from_pairs(variables))
+}
+
+/// The source of the error that `raise_exception` makes.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+struct Refusal(String);
+
+fn raise_exception(message: String) -> Result<Value, Error> {
+    let refusal = Refusal(message.clone());
+    Err(Error::new(ErrorKind::InvalidOperation, message).with_source(refusal))
+}
+
+fn template_error(error: &Error, limits: ChatLimits) -> TextError {
+    let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(error);
+    while let Some(at) = cause {
+        if let Some(Refusal(message)) = at.downcast_ref() {
+            let message = message.clone();
+            return TextError::TemplateRefused { message };
+        }
+        let engine: Option<&Error> = at.downcast_ref();
+        if engine.is_some_and(|error| error.kind() == ErrorKind::OutOfFuel) {
+            return TextError::TemplateLimit {
+                what: "steps",
+                limit: limits.steps,
+            };
+        }
+        cause = at.source();
+    }
+    let line = error.line();
+    let message = match error.detail() {
+        Some(detail) => format!("{}: {detail}", error.kind()),
+        None => error.kind().to_string(),
+    };
+    match error.kind() {
+        ErrorKind::SyntaxError | ErrorKind::BadEscape => {
+            TextError::TemplateSyntax { message, line }
+        }
+        _ => TextError::TemplateFailed { message, line },
+    }
+}
+
+/// Takes output up to a limit.
+struct Limited {
+    bytes: Vec<u8>,
+    limit: usize,
+    is_full: bool,
+}
+
+impl io::Write for Limited {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if bytes.len() > self.limit - self.bytes.len() {
+            self.is_full = true;
+            return Err(io::ErrorKind::StorageFull.into());
+        }
+        self.bytes.extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}

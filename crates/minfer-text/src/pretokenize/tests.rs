@@ -1,0 +1,1 @@
+//! Pre-tokenizer tests.

@@ -1,0 +1,222 @@
+//! The vocabulary in use: takes a token table, keeps each token as the bytes it stands for,
+//! and finds tokens by those bytes. Must not know merges or scores.
+
+use hashbrown::{DefaultHashBuilder, HashTable};
+use std::hash::BuildHasher;
+
+use crate::spec::{Blob, TokenKind};
+use crate::{TextError, byte_map};
+
+/// How the vocabulary spells bytes.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Spelling {
+    /// One character per byte ([`crate::byte_map`]).
+    ByteMap,
+    /// UTF-8 with `▁` for a space and `<0xNN>` for single bytes.
+    Sentencepiece,
+}
+
+/// Stands for "no token".
+pub(crate) const NONE: u32 = u32::MAX;
+
+/// Tokens by id and by bytes.
+pub(crate) struct Vocab {
+    /// What each token stands for as text.
+    bytes: Blob,
+    kinds: Vec<TokenKind>,
+    /// Ids of the tokens that text can become, by their bytes.
+    by_bytes: HashTable<u32>,
+    hasher: DefaultHashBuilder,
+    /// Token of each single byte, or [`NONE`].
+    byte_ids: Box<[u32; 256]>,
+    max_len: usize,
+}
+
+impl Vocab {
+    pub(crate) fn new(
+        spelled: &Blob,
+        mut kinds: Vec<TokenKind>,
+        spelling: Spelling,
+    ) -> Result<Self, TextError> {
+        if kinds.is_empty() {
+            return Err(TextError::EmptyVocabulary);
+        }
+        // A table without token kinds calls its byte tokens normal.
+        if spelling == Spelling::Sentencepiece && !kinds.contains(&TokenKind::Byte) {
+            for (id, kind) in kinds.iter_mut().enumerate() {
+                let text = spelled.get(id as u32).unwrap_or_default();
+                if *kind == TokenKind::Normal && parse_byte_token(text).is_some() {
+                    *kind = TokenKind::Byte;
+                }
+            }
+        }
+        let mut bytes = Blob::with_capacity(kinds.len(), 0);
+        let mut misspelled = Vec::new();
+        let mut text = Vec::new();
+        for (id, kind) in kinds.iter_mut().enumerate() {
+            text.clear();
+            let token = spelled.get(id as u32).unwrap_or_default();
+            match (spelling, *kind) {
+                (Spelling::ByteMap, TokenKind::Normal | TokenKind::Unused) => {
+                    if !byte_map::unspell(token, &mut text) {
+                        misspelled.push(id as u32);
+                        text.extend_from_slice(token);
+                    }
+                }
+                (Spelling::Sentencepiece, TokenKind::Normal | TokenKind::UserDefined) => {
+                    unescape_spaces(token, &mut text)
+                }
+                (Spelling::Sentencepiece, TokenKind::Byte) => match parse_byte_token(token) {
+                    Some(byte) => text.push(byte),
+                    None => {
+                        *kind = TokenKind::Unused;
+                        text.extend_from_slice(token);
+                    }
+                },
+                _ => text.extend_from_slice(token),
+            }
+            bytes.push(&text, "bytes of vocabulary")?;
+        }
+        bytes.shrink_to_fit();
+        let mut vocab = Self {
+            by_bytes: HashTable::with_capacity(kinds.len()),
+            hasher: DefaultHashBuilder::default(),
+            byte_ids: Box::new([NONE; 256]),
+            max_len: 0,
+            bytes,
+            kinds,
+        };
+        vocab.index(spelling, &misspelled);
+        Ok(vocab)
+    }
+
+    /// Fills the tables that lead from bytes to ids. Of equal tokens the lowest id wins, and
+    /// one spelled as ordinary text wins over a user-defined one. Control and unknown
+    /// tokens, and `misspelled` ones (sorted), are never made from text.
+    fn index(&mut self, spelling: Spelling, misspelled: &[u32]) {
+        let mut user_defined = Vec::new();
+        for id in 0..self.kinds.len() as u32 {
+            match self.kinds[id as usize] {
+                TokenKind::Control | TokenKind::Unknown => {}
+                TokenKind::UserDefined => user_defined.push(id),
+                TokenKind::Byte => {
+                    if let Some(&[byte]) = self.bytes.get(id) {
+                        let slot = &mut self.byte_ids[usize::from(byte)];
+                        *slot = (*slot).min(id);
+                    }
+                }
+                TokenKind::Normal | TokenKind::Unused => {
+                    if misspelled.binary_search(&id).is_err() {
+                        self.insert(id);
+                    }
+                }
+            }
+        }
+        user_defined.into_iter().for_each(|id| self.insert(id));
+        if spelling == Spelling::ByteMap {
+            for byte in 0..=255u8 {
+                self.byte_ids[usize::from(byte)] = self.find(&[byte]).unwrap_or(NONE);
+            }
+        }
+    }
+
+    /// Makes a token known by its bytes, unless an equal one is.
+    fn insert(&mut self, id: u32) {
+        let (bytes, hasher) = (&self.bytes, &self.hasher);
+        let Some(token) = bytes.get(id).filter(|token| !token.is_empty()) else {
+            return;
+        };
+        self.max_len = self.max_len.max(token.len());
+        self.by_bytes
+            .entry(
+                hasher.hash_one(token),
+                |&other| bytes.get(other) == Some(token),
+                |&other| hasher.hash_one(bytes.get(other).unwrap_or_default()),
+            )
+            .or_insert(id);
+    }
+
+    /// The token that stands for exactly these bytes as text.
+    #[inline]
+    pub(crate) fn find(&self, text: &[u8]) -> Option<u32> {
+        if text.len() > self.max_len {
+            return None;
+        }
+        let hash = self.hasher.hash_one(text);
+        self.by_bytes
+            .find(hash, |&id| self.bytes.get(id) == Some(text))
+            .copied()
+    }
+
+    /// The lowest id of a token of any kind that stands for exactly these bytes. Slow.
+    pub(crate) fn find_any(&self, text: &[u8]) -> Option<u32> {
+        (0..self.len()).find(|&id| self.bytes.get(id) == Some(text))
+    }
+
+    /// The token of a single byte, or [`NONE`].
+    #[inline]
+    pub(crate) fn byte_id(&self, byte: u8) -> u32 {
+        self.byte_ids[usize::from(byte)]
+    }
+
+    /// What a token stands for; structure gives its spelling.
+    pub(crate) fn bytes(&self, id: u32) -> Option<&[u8]> {
+        self.bytes.get(id)
+    }
+
+    pub(crate) fn kind(&self, id: u32) -> Option<TokenKind> {
+        self.kinds.get(id as usize).copied()
+    }
+
+    pub(crate) fn len(&self) -> u32 {
+        self.kinds.len() as u32
+    }
+
+    pub(crate) fn heap_bytes(&self) -> usize {
+        self.bytes.heap_bytes()
+            + self.kinds.capacity() * size_of::<TokenKind>()
+            + self.by_bytes.allocation_size()
+            + size_of_val(&*self.byte_ids)
+    }
+}
+
+/// The byte that `<0xNN>` spells.
+fn parse_byte_token(token: &[u8]) -> Option<u8> {
+    match token {
+        [b'<', b'0', b'x', high, low, b'>'] => {
+            let digit = |digit: u8| char::from(digit).to_digit(16);
+            Some((digit(*high)? * 16 + digit(*low)?) as u8)
+        }
+        _ => None,
+    }
+}
+
+/// `▁`, which spells a space.
+pub(crate) const ESCAPED_SPACE: &[u8] = "\u{2581}".as_bytes();
+
+/// Appends `text` with each `▁` turned into a space.
+pub(crate) fn unescape_spaces(mut text: &[u8], out: &mut Vec<u8>) {
+    while let Some((&first, rest)) = text.split_first() {
+        if let Some(rest) = text.strip_prefix(ESCAPED_SPACE) {
+            out.push(b' ');
+            text = rest;
+        } else {
+            out.push(first);
+            text = rest;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn byte_tokens_are_parsed_strictly() {
+        assert_eq!(parse_byte_token(b"<0x0A>"), Some(10));
+        assert_eq!(parse_byte_token(b"<0xff>"), Some(255));
+        for bad in ["<0x-1>", "<0xZZ>", "<0x1>", "<0x100>", "", "<0x+1>"] {
+            assert_eq!(parse_byte_token(bad.as_bytes()), None, "{bad}");
+        }
+    }
+}

@@ -1,0 +1,5 @@
+//! tidy
+pub mod tree;
+pub fn run() -> anyhow::Result<()> {
+    Ok(())
+}
