@@ -81,7 +81,6 @@ fn hint(error: &anyhow::Error) -> Option<String> {
         EngineError::Backend(minfer_backend::BackendError::OutOfMemory { .. }) => {
             Some("--n-ctx, --ubatch and --cache-type f16 make it smaller; `minfer graph` shows what is planned".into())
         }
-        EngineError::VocabularyOnly { .. } => Some("try `minfer tokenize` or `minfer inspect`".into()),
         _ => None,
     }
 }

@@ -7,7 +7,7 @@ use crate::output::{self, Table, mib, plain, shortened};
 use crate::resolve::Inspect;
 use anyhow::Result;
 use minfer_gguf::{Array, GgufFile, TensorInfo, Value};
-use minfer_model::{ModelSpec, chat_template, load_spec, tokenizer_spec};
+use minfer_model::{ModelSpec, TokenizerLoad, chat_template, load_spec, load_tokenizer};
 use minfer_text::{TokenizerKind, TokenizerSpec};
 use serde_json::{Map, Value as Json, json};
 use std::collections::BTreeMap;
@@ -22,7 +22,7 @@ const SHOWN_CHARS: usize = 80;
 struct Report<'a> {
     file: &'a GgufFile,
     spec: Result<ModelSpec, String>,
-    tokenizer: Result<(TokenizerSpec, Vec<String>), String>,
+    tokenizer: Result<TokenizerLoad, String>,
     template: Result<Option<String>, String>,
 }
 
@@ -32,7 +32,7 @@ pub fn inspect(settings: &Inspect) -> Result<Outcome> {
     let report = Report {
         file: &file,
         spec: load_spec(&file).map_err(|error| error.to_string()),
-        tokenizer: tokenizer_spec(&file).map_err(|error| error.to_string()),
+        tokenizer: load_tokenizer(&file).map_err(|error| error.to_string()),
         template: chat_template(&file).map_err(|error| error.to_string()),
     };
     match settings.output {
@@ -55,7 +55,7 @@ impl Report<'_> {
         head.row(["tokenizer".to_owned(), self.tokenizer_words()]);
         head.row(["template".to_owned(), self.template_words()]);
         head.write(out, "")?;
-        for warning in self.tokenizer.iter().flat_map(|(_, warnings)| warnings) {
+        for warning in self.tokenizer.iter().flat_map(|loaded| &loaded.warnings) {
             writeln!(out, "warning: {warning}")?;
         }
         if let Ok(spec) = &self.spec {
@@ -109,7 +109,7 @@ impl Report<'_> {
     fn tokenizer_words(&self) -> String {
         match &self.tokenizer {
             Err(why) => format!("none that minfer reads: {why}"),
-            Ok((spec, _)) => format!("{}, {} tokens", tokenizer_kind(spec), spec.tokens.len()),
+            Ok(loaded) => format!("{}, {} tokens", tokenizer_kind(&loaded.spec), loaded.spec.tokens.len()),
         }
     }
 
@@ -134,7 +134,8 @@ impl Report<'_> {
             .map(|part| json!({ "path": part.path().map(|p| p.display().to_string()), "bytes": part.file_bytes() }))
             .collect();
         let tokenizer = match &self.tokenizer {
-            Ok((spec, warnings)) => {
+            Ok(TokenizerLoad { spec, warnings }) => {
+                let warnings: Vec<String> = warnings.iter().map(ToString::to_string).collect();
                 json!({ "kind": tokenizer_kind(spec), "n_tokens": spec.tokens.len(), "warnings": warnings })
             }
             Err(why) => json!({ "problem": why }),

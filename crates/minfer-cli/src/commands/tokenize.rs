@@ -7,16 +7,16 @@ use crate::output;
 use crate::resolve::Tokenize;
 use anyhow::Result;
 use minfer_gguf::GgufFile;
-use minfer_model::tokenizer_spec;
+use minfer_model::load_tokenizer;
 use minfer_text::{EncodeOptions, Tokenizer};
 use serde_json::json;
 
 /// Prints the ids of a text.
 pub fn tokenize(settings: &Tokenize) -> Result<Outcome> {
     let file = GgufFile::open(&settings.model)?;
-    let (spec, warnings) = tokenizer_spec(&file)?;
-    warnings.iter().for_each(|warning| output::warn(warning));
-    let tokenizer = Tokenizer::new(spec)?;
+    let loaded = load_tokenizer(&file)?;
+    loaded.warnings.iter().for_each(|warning| output::warn(&warning.to_string()));
+    let tokenizer = Tokenizer::new(loaded.spec)?;
     let text = read_bytes(&settings.source, "--text TEXT, --file FILE, or pipe text into it")?;
     let options = EncodeOptions { add_special: settings.add_special, parse_special: settings.parse_special };
     let ids = tokenizer.encode(text, options);
