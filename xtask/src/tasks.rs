@@ -13,6 +13,9 @@ use crate::fetch::{self, sets::SMOLLM2, sets::SetName};
 use crate::process::{cargo, run, succeeds, workspace};
 use crate::tidy;
 
+/// The fuzz targets are a workspace of their own.
+const FUZZ: &str = "fuzz/Cargo.toml";
+
 /// How many mutations each fuzz target gets when it is only started.
 const FUZZ_START_RUNS: &str = "2000";
 
@@ -56,19 +59,13 @@ pub fn bless(filter: Option<&str>) -> Result<()> {
 
 /// `cargo xtask fuzz-start`: the targets as plain programs, see `fuzz/src/lib.rs`.
 pub fn fuzz_start() -> Result<()> {
-    let manifest = "fuzz/Cargo.toml";
-    run(&mut cargo(&[
-        "build",
-        "--manifest-path",
-        manifest,
-        "--bins",
-    ]))?;
+    run(&mut cargo(&["build", "--manifest-path", FUZZ, "--bins"]))?;
     for target in tidy::tree::fuzz_targets(&workspace())? {
         run(&mut cargo(&[
             "run",
             "--quiet",
             "--manifest-path",
-            manifest,
+            FUZZ,
             "--bin",
             &target,
             "--",
@@ -78,19 +75,14 @@ pub fn fuzz_start() -> Result<()> {
     Ok(())
 }
 
-/// `cargo xtask ci`.
+/// `cargo xtask ci`: cheap checks first, the tests last.
 pub fn ci() -> Result<()> {
+    let deny: &[&str] = &["--", "-D", "warnings"];
     run(&mut cargo(&["fmt", "--all", "--check"]))?;
-    run(&mut cargo(&[
-        "clippy",
-        "--workspace",
-        "--all-targets",
-        "--locked",
-        "--",
-        "-D",
-        "warnings",
-    ]))?;
+    run(&mut cargo(&["fmt", "--manifest-path", FUZZ, "--check"]))?;
     tidy::run()?;
+    run(cargo(&["clippy", "--workspace", "--all-targets", "--locked"]).args(deny))?;
+    run(cargo(&["clippy", "--manifest-path", FUZZ, "--all-targets"]).args(deny))?;
     run(cargo(&["doc", "--workspace", "--no-deps", "--locked"]).env("RUSTDOCFLAGS", "-D warnings"))?;
     fuzz_start()?;
     test(&[])
@@ -105,27 +97,22 @@ fn install(sets: &[SetName], verify: bool) -> Result<PathBuf> {
     Ok(cache.root().to_path_buf())
 }
 
-/// Every test of the workspace, then the examples in the docs, with the models at hand.
+/// The examples in the docs, then every test of the workspace, with the models at hand.
+///
+/// The tests come last, so that the output ends with their summary. With `args` or `bless` the
+/// examples are left out: they take no filter and have no golden files.
 fn run_tests(args: &[String], bless: bool) -> Result<()> {
     let models = install(&[SetName::Test], false)?;
-    let with_models = |mut command: Command| {
-        command.env("MINFER_MODELS", &models).args(args);
-        if bless {
-            command.env("MINFER_BLESS", "1");
-        }
-        command
-    };
-    let has_nextest = succeeds(&mut cargo(&["nextest", "--version"]));
-    let runner: &[&str] = if has_nextest {
-        &["nextest", "run", "--workspace"]
-    } else {
-        &["test", "--workspace", "--all-targets"]
-    };
-    // Nextest runs no doc tests; `--all-targets` leaves them out of the other runner too.
-    let tests = run(&mut with_models(cargo(runner)));
     if args.is_empty() && !bless {
-        tests.and_then(|()| run(&mut with_models(cargo(&["test", "--workspace", "--doc"]))))
-    } else {
-        tests
+        run(cargo(&["test", "--workspace", "--doc"]).env("MINFER_MODELS", &models))?;
     }
+    let nextest: &[&str] = &["nextest", "run", "--workspace"];
+    let libtest: &[&str] = &["test", "--workspace", "--all-targets"];
+    let has_nextest = succeeds(&mut cargo(&["nextest", "--version"]));
+    let mut tests = cargo(if has_nextest { nextest } else { libtest });
+    tests.env("MINFER_MODELS", &models).args(args);
+    if bless {
+        tests.env("MINFER_BLESS", "1");
+    }
+    run(&mut tests)
 }

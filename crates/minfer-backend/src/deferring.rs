@@ -257,3 +257,7 @@ impl Capabilities for DeferringCapabilities {
         self.inner.max_region_bytes()
     }
 }
+
+#[cfg(test)]
+#[path = "deferring_tests.rs"]
+pub(crate) mod tests;

@@ -7,6 +7,8 @@
 mod backend;
 mod buffer;
 mod capabilities;
+#[cfg(any(test, feature = "conformance"))]
+pub mod conformance;
 mod deferring;
 mod host;
 mod kernel;

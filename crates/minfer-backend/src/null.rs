@@ -166,3 +166,21 @@ impl Backend for NullBackend {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn launches_are_counted_and_large_regions_refused() {
+        let answers = NullCapabilities { name: "small".into(), max_region_bytes: Some(1000), ..Default::default() };
+        let mut backend = NullBackend::new(answers);
+        let error = backend.create_region(RegionId(0), 1001).unwrap_err();
+        assert_eq!(error, BackendError::OutOfMemory { backend: "small".into(), bytes: 1001 });
+        backend.create_region(RegionId(0), 1000).unwrap();
+        let counter = backend.steps_run();
+        let steps = vec![crate::deferring::tests::add_step(0, 64, 128); 3];
+        backend.run(&steps, &BatchDims { n_tokens: 1, n_outputs: 1 }).unwrap();
+        assert_eq!(counter.load(Ordering::Relaxed), 3);
+    }
+}

@@ -97,7 +97,8 @@ struct Defaults {
 
 impl Defaults {
     /// Those of Llama 2's vocabulary.
-    const SENTENCEPIECE: Defaults = Defaults { add_bos: true, add_space_prefix: true, ids: [Some(1), Some(2), Some(0)] };
+    const SENTENCEPIECE: Defaults =
+        Defaults { add_bos: true, add_space_prefix: true, ids: [Some(1), Some(2), Some(0)] };
 }
 
 fn byte_level(

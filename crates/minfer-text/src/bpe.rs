@@ -50,6 +50,8 @@ impl Bpe {
     ) -> Self {
         let mut pairs = Vec::with_capacity(merges.len());
         let mut text = Vec::new();
+        // Most vocabularies list the results of their merges in rank order.
+        let mut guess = 0;
         for rank in 0..merges.len() as u32 {
             let Some((left, right)) = merges.pair(rank) else {
                 continue;
@@ -65,10 +67,11 @@ impl Bpe {
             let ids = (
                 vocab.find(&text[..middle]),
                 vocab.find(&text[middle..]),
-                vocab.find(&text),
+                vocab.find_near(&text, guess),
             );
             if let (Some(left), Some(right), Some(merged)) = ids {
                 pairs.push([left, right, merged]);
+                guess = merged.saturating_add(1);
             }
         }
         pairs.shrink_to_fit();

@@ -30,6 +30,8 @@ pub(crate) struct Vocab {
     /// Token of each single byte, or [`NONE`].
     byte_ids: Box<[u32; 256]>,
     max_len: usize,
+    /// Whether no two tokens that text can become are equal, and none is misspelled.
+    is_plain: bool,
 }
 
 impl Vocab {
@@ -83,6 +85,7 @@ impl Vocab {
             hasher: DefaultHashBuilder::default(),
             byte_ids: Box::new([NONE; 256]),
             max_len: 0,
+            is_plain: misspelled.is_empty(),
             bytes,
             kinds,
         };
@@ -127,13 +130,14 @@ impl Vocab {
             return;
         };
         self.max_len = self.max_len.max(token.len());
-        self.by_bytes
-            .entry(
-                hasher.hash_one(token),
-                |&other| bytes.get(other) == Some(token),
-                |&other| hasher.hash_one(bytes.get(other).unwrap_or_default()),
-            )
-            .or_insert(id);
+        let entry = self.by_bytes.entry(
+            hasher.hash_one(token),
+            |&other| bytes.get(other) == Some(token),
+            |&other| hasher.hash_one(bytes.get(other).unwrap_or_default()),
+        );
+        if *entry.or_insert(id).get() != id {
+            self.is_plain = false;
+        }
     }
 
     /// The token that stands for exactly these bytes as text.
@@ -146,6 +150,18 @@ impl Vocab {
         self.by_bytes
             .find(hash, |&id| self.bytes.get(id) == Some(text))
             .copied()
+    }
+
+    /// As [`Self::find`], but looks at `guess` first.
+    pub(crate) fn find_near(&self, text: &[u8], guess: u32) -> Option<u32> {
+        let is_guess = self.is_plain
+            && self.kind(guess) == Some(TokenKind::Normal)
+            && self.bytes.get(guess) == Some(text);
+        if is_guess {
+            Some(guess)
+        } else {
+            self.find(text)
+        }
     }
 
     /// The lowest id of a token of any kind that stands for exactly these bytes. Slow.

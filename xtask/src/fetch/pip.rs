@@ -179,12 +179,14 @@ fn explain(package: &str, version: &str, errors: &str) -> String {
     } else if errors.contains("No matching distribution") {
         "pip's package index did not offer it: no network, a mirror that lacks it, or it was withdrawn."
     } else {
-        "pip's own words are above."
+        "Those are pip's own words."
     };
-    let last: Vec<&str> = errors
-        .lines()
-        .filter(|line| line.contains("ERROR") || line.contains("rror:"))
-        .collect();
+    // pip repeats itself: its error lines say it all, else its last lines must do.
+    let is_error = |line: &&str| line.contains("ERROR") || line.contains("rror:");
+    let mut last: Vec<&str> = errors.lines().filter(is_error).collect();
+    if last.is_empty() {
+        last = errors.lines().collect();
+    }
     let last = last[last.len().saturating_sub(3)..].join("\n  ");
     format!(
         "pip could not download {package}=={version}\n  {last}\n{hint}\n\

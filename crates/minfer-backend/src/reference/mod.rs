@@ -10,6 +10,8 @@ mod parallel;
 mod product;
 pub mod q8;
 mod simple;
+#[cfg(test)]
+mod tests;
 
 use crate::backend::{Backend, BackendError, HostBytes};
 use crate::buffer::{BufRef, RegionId};

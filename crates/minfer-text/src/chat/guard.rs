@@ -21,13 +21,6 @@ pub struct Prompt {
 }
 
 impl Prompt {
-    pub(super) fn unmarked(text: String) -> Self {
-        Self {
-            text,
-            marked: Vec::new(),
-        }
-    }
-
     pub(super) fn from_marked(rendered: &str, mark: char) -> Self {
         let mut text = String::with_capacity(rendered.len());
         let mut marked = Vec::new();
@@ -63,44 +56,49 @@ impl Prompt {
     }
 }
 
-/// A mark that no string of the input holds; `None` where there is nothing to mark.
-pub(super) fn free_mark(input: &ChatInput<'_>) -> Result<Option<char>, TextError> {
+/// A mark that no string of the input holds.
+pub(super) fn free_mark(input: &ChatInput<'_>) -> Result<char, TextError> {
     let mut used = 0u32;
-    let mut see = |text: &str| {
+    each_text(input, &mut |text| {
         // All marks begin with these two bytes in UTF-8.
         if text.as_bytes().windows(2).any(|two| two == [0xef, 0xb7]) {
             let marks = text.chars().map(u32::from).filter(|c| MARKS.contains(c));
             marks.for_each(|c| used |= 1 << (c - MARKS.start));
         }
-    };
-    for message in input.messages {
-        see(&message.role);
-        see_all(&message.content, &mut see);
-        message.extra.iter().for_each(|(name, value)| {
-            see(name);
-            see_all(value, &mut see);
-        });
-    }
-    input
-        .tools
-        .into_iter()
-        .for_each(|tools| see_all(tools, &mut see));
-    for (name, value) in input.extra.into_iter().flatten() {
-        see(name);
-        see_all(value, &mut see);
-    }
-    if input.messages.is_empty() && input.tools.is_none() && input.extra.is_none() {
-        return Ok(None);
-    }
+    });
     let free = MARKS.start + used.trailing_ones();
     match char::from_u32(free).filter(|_| MARKS.contains(&free)) {
-        Some(mark) => Ok(Some(mark)),
+        Some(mark) => Ok(mark),
         None => Err(TextError::NoFreeGuard),
     }
 }
 
+/// Shows every string of the conversation, the tools and the extra variables.
+pub(super) fn each_text(input: &ChatInput<'_>, see: &mut dyn FnMut(&str)) {
+    for message in input.messages {
+        see(&message.role);
+        each_string(&message.content, see);
+        each_string_of(&message.extra, see);
+    }
+    input
+        .tools
+        .into_iter()
+        .for_each(|tools| each_string(tools, see));
+    input
+        .extra
+        .into_iter()
+        .for_each(|extra| each_string_of(extra, see));
+}
+
+fn each_string_of(fields: &serde_json::Map<String, serde_json::Value>, see: &mut dyn FnMut(&str)) {
+    for (name, value) in fields {
+        see(name);
+        each_string(value, see);
+    }
+}
+
 /// Shows every string and name in `json`. Values that nest too deeply fail when rendered.
-fn see_all(json: &serde_json::Value, see: &mut impl FnMut(&str)) {
+fn each_string(json: &serde_json::Value, see: &mut dyn FnMut(&str)) {
     let mut open = vec![json];
     while let Some(json) = open.pop() {
         match json {

@@ -44,6 +44,11 @@ pub(super) fn call(
     unknown_method_callback(state, value, method, args)
 }
 
+/// The test `iterable`: as in Python, nothing can be iterated in `None`.
+pub(super) fn is_iterable(value: &Value) -> bool {
+    !value.is_none() && value.try_iter().is_ok()
+}
+
 /// Prints a value as Python's `str` does: `None`, `True`, `False`, `1e+16`.
 pub(super) fn print(out: &mut Output, state: &mut State, value: &Value) -> Result<(), Error> {
     let text = match value.kind() {

@@ -4,13 +4,16 @@
 //! A template comes with a model file and is untrusted: its steps, its recursion, its output
 //! and its source are limited. The environment is the one Hugging Face's libraries give to
 //! templates (`trim_blocks`, `lstrip_blocks`, loop controls, Python's string methods,
-//! `raise_exception`, `strftime_now`, their `tojson`).
+//! `raise_exception`, `strftime_now`, their `tojson`). Known differences: iterating in `None`
+//! gives nothing instead of an error; `'x'|safe + y` does not escape `y`; a float that is
+//! joined to a string with `~` keeps Rust's spelling (`1e20`, not `1e+20`).
 
 mod clock;
 mod generation;
 mod guard;
 mod json;
 mod methods;
+mod stack;
 
 use std::io;
 
@@ -35,7 +38,8 @@ pub struct ChatTemplate {
 pub struct ChatLimits {
     /// Length of the template's source.
     pub source_bytes: usize,
-    /// Steps of one rendering: about one per instruction and per 64 bytes made.
+    /// Steps of one rendering: about one per instruction and per 64 bytes made. The length
+    /// of the input in bytes adds a sixteenth, enough to copy it four times.
     pub steps: u64,
     /// Depth of nested blocks and macro calls.
     pub recursion: usize,
@@ -44,11 +48,11 @@ pub struct ChatLimits {
 }
 
 impl Default for ChatLimits {
-    /// A conversation of 1 MB needs some 100 000 steps; 4 million take about a second.
+    /// Published templates are below 20 KB and take some 100 steps per message.
     fn default() -> Self {
         Self {
-            source_bytes: 1 << 20,
-            steps: 4_000_000,
+            source_bytes: 128 << 10,
+            steps: 250_000,
             recursion: 200,
             output_bytes: 64 << 20,
         }
@@ -119,22 +123,9 @@ impl ChatTemplate {
                 limit: limits.source_bytes as u64,
             });
         }
-        let mut env = Environment::new();
-        let syntax = SyntaxConfig::builder()
-            .trim_blocks(true)
-            .lstrip_blocks(true)
-            .build()
-            .map_err(|error| template_error(&error, limits))?;
-        env.set_syntax(syntax);
-        env.set_fuel(Some(limits.steps));
-        env.set_recursion_limit(limits.recursion);
-        env.set_unknown_method_callback(methods::call);
-        env.set_formatter(methods::print);
-        env.add_filter("tojson", json::tojson);
-        env.add_filter("fromjson", json::fromjson);
-        env.add_function("raise_exception", raise_exception);
-        env.add_template_owned(NAME, generation::strip(source))
-            .map_err(|error| template_error(&error, limits))?;
+        // Each level of a syntax tree takes two bytes of source or more.
+        let levels = source.len() as u64 / 2;
+        let env = stack::with_room_for(levels, || environment(source, limits))?;
         Ok(Self { env, limits })
     }
 
@@ -158,9 +149,7 @@ impl ChatTemplate {
         input: &ChatInput<'_>,
         tokenizer: &Tokenizer,
     ) -> Result<Prompt, TextError> {
-        let Some(mark) = guard::free_mark(input)? else {
-            return Ok(Prompt::unmarked(self.render(input)?));
-        };
+        let mark = guard::free_mark(input)?;
         let guard = |text: &str| guard::mark_control(text, mark, tokenizer).into();
         let rendered = self.render_with(input, &|json| json::to_value(json, &guard))?;
         Ok(Prompt::from_marked(&rendered, mark))
@@ -169,14 +158,31 @@ impl ChatTemplate {
     fn render_with(
         &self,
         input: &ChatInput<'_>,
-        to_value: &dyn Fn(&serde_json::Value) -> Result<Value, Error>,
+        to_value: &(dyn Fn(&serde_json::Value) -> Result<Value, Error> + Sync),
     ) -> Result<String, TextError> {
-        let failed = |error: Error| template_error(&error, self.limits);
+        let mut input_bytes = 0;
+        guard::each_text(input, &mut |text| input_bytes += text.len() as u64);
+        let limits = ChatLimits {
+            steps: self.limits.steps.saturating_add(input_bytes / 16),
+            ..self.limits
+        };
+        stack::with_room_for(limits.steps, || self.run(input, to_value, limits))
+    }
+
+    fn run(
+        &self,
+        input: &ChatInput<'_>,
+        to_value: &dyn Fn(&serde_json::Value) -> Result<Value, Error>,
+        limits: ChatLimits,
+    ) -> Result<String, TextError> {
+        let failed = |error: Error| template_error(&error, limits);
+        let mut env = self.env.clone();
+        env.set_fuel(Some(limits.steps));
         let context = context(input, to_value).map_err(failed)?;
-        let template = self.env.get_template(NAME).map_err(failed)?;
+        let template = env.get_template(NAME).map_err(failed)?;
         let mut out = Limited {
             bytes: Vec::new(),
-            limit: self.limits.output_bytes,
+            limit: limits.output_bytes,
             is_full: false,
         };
         match template.render_captured_to(context, &mut out) {
@@ -184,7 +190,7 @@ impl ChatTemplate {
             Err(_) if out.is_full => {
                 return Err(TextError::TemplateLimit {
                     what: "bytes of output",
-                    limit: self.limits.output_bytes as u64,
+                    limit: limits.output_bytes as u64,
                 });
             }
             Err(error) => return Err(failed(error)),
@@ -194,6 +200,27 @@ impl ChatTemplate {
             line: None,
         })
     }
+}
+
+fn environment(source: &str, limits: ChatLimits) -> Result<Environment<'static>, TextError> {
+    let failed = |error: Error| template_error(&error, limits);
+    let mut env = Environment::new();
+    let syntax = SyntaxConfig::builder()
+        .trim_blocks(true)
+        .lstrip_blocks(true)
+        .build()
+        .map_err(failed)?;
+    env.set_syntax(syntax);
+    env.set_recursion_limit(limits.recursion);
+    env.set_unknown_method_callback(methods::call);
+    env.set_formatter(methods::print);
+    env.add_test("iterable", methods::is_iterable);
+    env.add_filter("tojson", json::tojson);
+    env.add_filter("fromjson", json::fromjson);
+    env.add_function("raise_exception", raise_exception);
+    env.add_template_owned(NAME, generation::strip(source))
+        .map_err(failed)?;
+    Ok(env)
 }
 
 fn context(

@@ -98,6 +98,3 @@ fn split<'a>(passes: &[Pass], text: &'a [u8], word: &mut dyn FnMut(&'a [u8])) {
         rest = after;
     }
 }
-
-#[cfg(test)]
-mod tests;

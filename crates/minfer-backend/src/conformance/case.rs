@@ -1,0 +1,114 @@
+//! One step to try, as plain data. Takes values from the generators; gives the kernel it needs; must not know regions.
+
+use super::random::Random;
+use crate::kernel::Kernel;
+use crate::reference::q8;
+use minfer_graph::{BatchDims, DType, KvSide, Op, Rows, Shape, ValueType};
+
+/// An input: its own bytes, or one of the KV regions.
+pub enum Input {
+    /// Bytes of the rows in this batch.
+    Value { shape: Shape, ty: ValueType, bytes: Vec<u8> },
+    /// A view of a KV region.
+    View(KvSide),
+}
+
+/// A weight and its bytes.
+pub struct WeightData {
+    pub dtype: DType,
+    pub rows: usize,
+    pub cols: usize,
+    pub bytes: Vec<u8>,
+}
+
+/// The contents of a layer's KV regions.
+pub struct KvData {
+    pub k: Vec<u8>,
+    pub v: Vec<u8>,
+    pub ty: ValueType,
+    pub cols: usize,
+    pub n_cells: usize,
+}
+
+/// What the step gives.
+#[derive(Clone, Copy)]
+pub struct Output {
+    pub shape: Shape,
+    pub ty: ValueType,
+}
+
+/// A step with everything it reads.
+pub struct Case {
+    pub op: Op,
+    pub inputs: Vec<Input>,
+    pub weights: Vec<WeightData>,
+    pub output: Output,
+    pub kv: Option<KvData>,
+    /// The batch.
+    pub dims: BatchDims,
+    /// The largest batch, which the buffers are sized for.
+    pub capacity: BatchDims,
+}
+
+impl Case {
+    /// A case on `n` tokens without inputs yet; the capacity is larger in some cases.
+    pub fn new(random: &mut Random, op: Op, n_tokens: usize, out_cols: usize, ty: ValueType) -> Self {
+        let dims = BatchDims { n_tokens: n_tokens as u32, n_outputs: n_tokens as u32 };
+        let spare = random.pick(&[0, 0, 1, 5]);
+        let capacity = BatchDims { n_tokens: dims.n_tokens + spare, n_outputs: dims.n_outputs + spare };
+        let output = Output { shape: Shape::new(Rows::Tokens, out_cols as u32), ty };
+        Self { op, inputs: vec![], weights: vec![], output, kv: None, dims, capacity }
+    }
+
+    /// Adds rows of floats, one per token, quantised if `ty` is.
+    pub fn floats(&mut self, cols: usize, ty: ValueType, values: &[f32]) {
+        self.floats_of(Rows::Tokens, cols, ty, values);
+    }
+
+    /// Adds rows of floats.
+    pub fn floats_of(&mut self, rows: Rows, cols: usize, ty: ValueType, values: &[f32]) {
+        let bytes = match ty {
+            ValueType::Q8 => {
+                let mut bytes = vec![0; values.len() / cols.max(1) * q8::row_bytes(cols)];
+                let rows = bytes.chunks_exact_mut(q8::row_bytes(cols)).zip(values.chunks_exact(cols));
+                rows.for_each(|(row, values)| q8::quantize_row(values, row));
+                bytes
+            }
+            _ => bytemuck::cast_slice(values).to_vec(),
+        };
+        self.inputs.push(Input::Value { shape: Shape::new(rows, cols as u32), ty, bytes });
+    }
+
+    /// Adds integers in rows of `cols`.
+    pub fn integers(&mut self, rows: Rows, cols: usize, values: &[i32]) {
+        let bytes = bytemuck::cast_slice(values).to_vec();
+        self.inputs.push(Input::Value { shape: Shape::new(rows, cols as u32), ty: ValueType::I32, bytes });
+    }
+
+    /// The type of an input.
+    pub fn input_type(&self, index: usize) -> ValueType {
+        match &self.inputs[index] {
+            Input::Value { ty, .. } => *ty,
+            Input::View(_) => self.kv.as_ref().map_or(ValueType::F32, |kv| kv.ty),
+        }
+    }
+
+    /// The kernel that the step needs.
+    pub fn kernel(&self) -> Kernel {
+        Kernel {
+            op: self.op,
+            inputs: (0..self.inputs.len()).map(|index| self.input_type(index)).collect(),
+            weights: self.weights.iter().map(|weight| weight.dtype).collect(),
+            output: self.output.ty,
+        }
+    }
+
+    /// What tells this case from others of its kernel.
+    pub fn describe(&self) -> String {
+        let weights: Vec<_> = self.weights.iter().map(|w| format!("{}x{}", w.rows, w.cols)).collect();
+        format!(
+            "[{:?}, {} tokens of {}, value {}, weights {weights:?}]",
+            self.op, self.dims.n_tokens, self.capacity.n_tokens, self.output.shape
+        )
+    }
+}

@@ -1,0 +1,34 @@
+//! Q4_K: `d: f16, dmin: f16, scales: [u8; 12], levels: [u8; 128]` per 256; value `d · sc · q - dmin · min` per group of 32.
+//! Byte `i` of the `j`-th 32 levels holds element `64 j + i` below and `64 j + 32 + i` above.
+
+use super::{Chunk, Format, k_scales};
+use crate::simd::Simd;
+use minfer_graph::DType;
+
+/// 4 bits, 6-bit scale and minimum per 32.
+pub(crate) struct Q4K;
+
+impl Format for Q4K {
+    const DTYPE: DType = DType::Q4_K;
+    const BLOCK: usize = 256;
+    const GROUP: usize = 32;
+    const HAS_MIN: bool = true;
+    const WIDE: bool = false;
+    const OFFSET: i16 = 0;
+
+    #[inline(always)]
+    unsafe fn unpack<S: Simd>(s: S, block: *const u8, _n_blocks: usize, out: &mut Chunk) {
+        // SAFETY: a block of 144 bytes is readable.
+        let levels = unsafe {
+            k_scales::unpack(s, block, out);
+            &*block.add(16).cast::<[[u8; 32]; 4]>()
+        };
+        let (out, _) = out.q.as_chunks_mut::<64>();
+        for j in 0..4 {
+            for i in 0..32 {
+                out[j][i] = levels[j][i] & 15;
+                out[j][i + 32] = levels[j][i] >> 4;
+            }
+        }
+    }
+}

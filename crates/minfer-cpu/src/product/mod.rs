@@ -1,0 +1,227 @@
+//! Products of activations with weight matrices, and what is done with the results before they leave the cache.
+//!
+//! Takes a checked step of any product operation; gives its value (and KV cells). A product is computed tile by tile: so
+//! many rows of the weights times so many tokens, into a buffer of floats that the worker keeps; then an epilogue
+//! ([`epilogue`]) turns the tile into the output. Few tokens are multiplied straight on the file's layout ([`gemv`]); for
+//! many, panels of weight rows are unpacked once ([`gemm`]). Unquantised weights have kernels of their own ([`float`]).
+//!
+//! An output element is computed in the same way whatever the tile, so neither the number of workers nor that of the
+//! other tokens changes it, but for one thing: the two ways (up to [`GEMV_TOKENS`] tokens, or more) add the groups of a
+//! row in a different order, which moves results within the rounding of floats.
+
+mod epilogue;
+mod float;
+mod gemm;
+mod gemv;
+pub(crate) mod micro;
+
+use crate::blocks::{Chunk, Format, FormatVisitor, with_format};
+use crate::quantize::{Q8_BLOCK, Q8Row};
+use crate::scratch::Scratch;
+use crate::simd::Simd;
+use crate::work::{Check, Fault, Matrix, Task};
+use epilogue::Epilogue;
+use minfer_backend::BackendError;
+use minfer_graph::{Op, ValueType};
+
+/// Most tokens that are multiplied straight on the file's layout. Measured: from here on panels are faster.
+pub(crate) const GEMV_TOKENS: usize = 8;
+/// Bytes of weights in an item with few tokens: enough to stream, few enough to share out.
+const GEMV_ITEM_BYTES: usize = 32 << 10;
+/// Rows of weights in an item with many tokens.
+const GEMM_ROWS: usize = 32;
+/// Most tokens in an item: their part of `x` stays in the second-level cache.
+const GEMM_TOKENS: usize = 256;
+/// Floats of a tile buffer.
+const TILE: usize = 32 << 10;
+
+/// What a worker keeps for products.
+#[repr(C, align(64))]
+pub(crate) struct ProductScratch {
+    tile: [f32; TILE],
+    panel: gemm::Panel,
+    float_panel: float::Panel,
+    rows: [Chunk; 16],
+}
+
+/// The left operand: one row per token, floats or `Q8`.
+#[derive(Clone, Copy)]
+pub(crate) struct Activations {
+    start: *const u8,
+    n_tokens: usize,
+    cols: usize,
+    quantised: bool,
+}
+
+impl Activations {
+    fn row_bytes(&self) -> usize {
+        if self.quantised { Q8Row::bytes(self.cols) } else { self.cols * 4 }
+    }
+}
+
+/// A checked product.
+pub(crate) struct Product {
+    matrices: [Matrix; 3],
+    x: Activations,
+    out: *mut u8,
+    out_cols: usize,
+    epilogue: Epilogue,
+    tiling: Tiling,
+}
+
+/// How the work is divided. Never depends on the number of workers.
+#[derive(Clone, Copy)]
+struct Tiling {
+    /// Rows of weights in a tile.
+    rows: usize,
+    n_row_tiles: usize,
+    /// Of these, the first are also divided by tokens; the rest are one item each.
+    n_divided: usize,
+    tokens: usize,
+    n_token_tiles: usize,
+}
+
+impl Product {
+    pub(crate) fn check(check: &Check<'_>) -> Result<Self, BackendError> {
+        let (x, out) = (check.input(0)?, check.output()?);
+        check.equal("rows of the output", x.rows, out.rows)?;
+        let quantised = x.ty == ValueType::Q8;
+        let x = Activations { start: x.start, n_tokens: x.rows, cols: x.cols, quantised };
+        let op = check.step.kernel.op;
+        let mut matrices = [check.matrix(0)?; 3];
+        for (index, matrix) in matrices.iter_mut().enumerate().take(op.n_matrices()) {
+            *matrix = check.matrix(index)?;
+            check.equal("columns of a matrix", x.cols, matrix.cols)?;
+        }
+        if quantised {
+            check.equal("columns beyond a multiple of 32", 0, x.cols % Q8_BLOCK)?;
+        }
+        let epilogue = Epilogue::check(check, &matrices, &out)?;
+        let tiling = Tiling::new(&matrices, &x, &epilogue);
+        Ok(Self { matrices, x, out: out.start, out_cols: out.cols, epilogue, tiling })
+    }
+}
+
+impl Tiling {
+    fn new(matrices: &[Matrix; 3], x: &Activations, epilogue: &Epilogue) -> Self {
+        let [first, ..] = matrices;
+        let few = x.n_tokens <= GEMV_TOKENS;
+        let (rows, n_row_tiles, n_divided) = match epilogue {
+            Epilogue::Qkv(qkv) => (qkv.head_dim, qkv.n_head + 2 * qkv.n_kv_head, qkv.n_head),
+            _ if few => {
+                // Whole blocks of quantised output; two tiles of a gated product fit the buffer.
+                let rows = (GEMV_ITEM_BYTES / first.row_bytes.max(1)).next_multiple_of(32);
+                let rows = rows.min(TILE / 2 / GEMV_TOKENS);
+                (rows, first.rows.div_ceil(rows), first.rows.div_ceil(rows))
+            }
+            _ => (GEMM_ROWS, first.rows.div_ceil(GEMM_ROWS), first.rows.div_ceil(GEMM_ROWS)),
+        };
+        let most = GEMM_TOKENS.min(TILE / 2 / stride(rows));
+        let n_token_tiles = x.n_tokens.div_ceil(most);
+        let tokens = x.n_tokens.div_ceil(n_token_tiles.max(1));
+        Self { rows, n_row_tiles, n_divided, tokens, n_token_tiles }
+    }
+}
+
+/// Floats from one token of a tile to the next: whole vectors of any level, and whole panels.
+const fn stride(rows: usize) -> usize {
+    rows.next_multiple_of(GEMM_ROWS)
+}
+
+impl Task for Product {
+    fn items(&self, _phase: usize) -> usize {
+        let Tiling { n_row_tiles, n_divided, n_token_tiles, .. } = self.tiling;
+        if n_token_tiles == 0 { 0 } else { n_divided * n_token_tiles + (n_row_tiles - n_divided) }
+    }
+
+    #[inline(always)]
+    unsafe fn item<S: Simd>(&self, s: S, _phase: usize, item: usize, scratch: &mut Scratch) -> Result<(), Fault> {
+        let Tiling { rows, n_divided, tokens, n_token_tiles, .. } = self.tiling;
+        let n_small = n_divided * n_token_tiles;
+        let (row_tile, token_tiles) = if item < n_small {
+            let token_tile = item % n_token_tiles;
+            (item / n_token_tiles, token_tile..token_tile + 1)
+        } else {
+            (n_divided + item - n_small, 0..n_token_tiles)
+        };
+        let scratch = scratch.get::<ProductScratch>();
+        for token_tile in token_tiles {
+            let first_token = token_tile * tokens;
+            let n_tokens = tokens.min(self.x.n_tokens.saturating_sub(first_token));
+            // SAFETY: the caller's promise is passed on; the tile's rows and tokens are within bounds by construction.
+            unsafe { epilogue::tile(s, self, row_tile, rows, first_token, n_tokens, scratch)? };
+        }
+        Ok(())
+    }
+}
+
+/// A part of a product: `n_rows` rows of a matrix times `n_tokens` tokens.
+#[derive(Clone, Copy)]
+pub(crate) struct Part {
+    matrix: Matrix,
+    first_row: usize,
+    n_rows: usize,
+    x: Activations,
+    first_token: usize,
+    n_tokens: usize,
+    /// Element `(token, row)` goes to `token · stride + row`; up to the next multiple of 32 rows may be overwritten.
+    tile: *mut f32,
+    stride: usize,
+}
+
+impl Part {
+    /// Address of a token's row of `x`.
+    ///
+    /// # Safety
+    /// The token is below `n_tokens`.
+    #[inline(always)]
+    unsafe fn x_row(&self, token: usize) -> *const u8 {
+        // SAFETY: the part lies within the activations.
+        unsafe { self.x.start.add((self.first_token + token) * self.x.row_bytes()) }
+    }
+
+    /// Address of a row of the weights.
+    ///
+    /// # Safety
+    /// The row is below `n_rows`.
+    #[inline(always)]
+    unsafe fn row(&self, row: usize) -> *const u8 {
+        // SAFETY: the part lies within the matrix.
+        unsafe { self.matrix.start.add((self.first_row + row) * self.matrix.row_bytes) }
+    }
+
+    /// Computes the part.
+    ///
+    /// # Safety
+    /// The part lies within matrix and activations, whose types fit each other; the tile has room for
+    /// `n_tokens · stride` floats.
+    #[inline(always)]
+    unsafe fn compute<S: Simd>(self, s: S, panel: &mut gemm::Panel, floats: &mut float::Panel, rows: &mut [Chunk; 16]) {
+        if !self.x.quantised {
+            return s.vectorize(float::Multiply { part: self, panel: floats });
+        }
+        let visitor = Multiply { s, part: self, panel, rows };
+        with_format(self.matrix.dtype, visitor).expect("quantised activations go with quantised weights");
+    }
+}
+
+struct Multiply<'a, S> {
+    s: S,
+    part: Part,
+    panel: &'a mut gemm::Panel,
+    rows: &'a mut [Chunk; 16],
+}
+
+impl<S: Simd> FormatVisitor for Multiply<'_, S> {
+    type Out = ();
+
+    #[inline(always)]
+    fn visit<F: Format>(self) {
+        // By the batch, not by the part: the last part of a large batch is computed like the others.
+        if self.part.x.n_tokens <= GEMV_TOKENS {
+            self.s.vectorize(gemv::Multiply::<F>::new(self.part));
+        } else {
+            self.s.vectorize(gemm::Multiply::<F>::new(self.part, self.panel, self.rows));
+        }
+    }
+}

@@ -1,0 +1,85 @@
+//! Floats to the quantised activations that products read. Takes rows of floats; gives rows of
+//! [`ValueType::Q8`](minfer_graph::ValueType::Q8); must not know steps.
+
+use crate::simd::Simd;
+
+/// Elements of a block.
+pub(crate) const Q8_BLOCK: usize = 32;
+
+/// The three parts of a quantised row.
+#[derive(Clone, Copy)]
+pub(crate) struct Q8Row {
+    /// Levels, one per element.
+    pub q: *mut i8,
+    /// Scales, one per 32 elements.
+    pub d: *mut f32,
+    /// Sums of the levels of 16 elements.
+    pub sums: *mut i16,
+}
+
+impl Q8Row {
+    /// Bytes of a row.
+    #[inline(always)]
+    pub(crate) fn bytes(cols: usize) -> usize {
+        cols + cols / 32 * 4 + cols / 16 * 2
+    }
+
+    /// Row `row` of a matrix that starts at `base`.
+    ///
+    /// # Safety
+    /// The row lies within the matrix.
+    #[inline(always)]
+    pub(crate) unsafe fn at(base: *mut u8, row: usize, cols: usize) -> Q8Row {
+        // SAFETY: as promised by the caller; the parts follow each other (see the layout of `Q8`).
+        unsafe {
+            let q = base.add(row * Self::bytes(cols));
+            Q8Row { q: q.cast(), d: q.add(cols).cast(), sums: q.add(cols + cols / 32 * 4).cast() }
+        }
+    }
+
+    /// Quantises 32 floats as block `block` of the row: `d` is the greatest magnitude over 127, `q` the nearest level,
+    /// so that no element is off by more than `d / 2`. A block with a NaN or an infinity gets NaN as its scale.
+    ///
+    /// # Safety
+    /// 32 floats are readable, the block lies within the row.
+    #[inline(always)]
+    pub(crate) unsafe fn write_block<S: Simd>(self, s: S, block: usize, x: *const f32) {
+        let n = Q8_BLOCK / S::LANES;
+        let mut greatest = s.splat(0.0);
+        let mut not_finite = s.splat(0.0);
+        for i in 0..n {
+            // SAFETY: 32 floats are readable.
+            let v = unsafe { s.load(x.add(i * S::LANES)) };
+            greatest = s.max(s.abs(v), greatest);
+            not_finite = s.fma(v, s.splat(0.0), not_finite);
+        }
+        let greatest = s.max_lane(greatest);
+        // Below, the inverse would overflow; nothing measurable is lost.
+        let (d, inverse) = if greatest > 1e-30 { (greatest / 127.0, 127.0 / greatest) } else { (0.0, 0.0) };
+        let mut levels = [0i32; Q8_BLOCK];
+        for i in 0..n {
+            // SAFETY: 32 floats are readable, `levels` has room for 32.
+            unsafe {
+                let v = s.mul(s.load(x.add(i * S::LANES)), s.splat(inverse));
+                s.store_i(levels.as_mut_ptr().add(i * S::LANES), s.to_i(v));
+            }
+        }
+        let mut bytes = [0i8; Q8_BLOCK];
+        for i in 0..Q8_BLOCK {
+            bytes[i] = levels[i] as i8;
+        }
+        let mut sums = [0i32; 2];
+        for half in 0..2 {
+            for i in 0..16 {
+                sums[half] += i32::from(bytes[half * 16 + i]);
+            }
+        }
+        // SAFETY: the block lies within the row.
+        unsafe {
+            self.q.add(block * Q8_BLOCK).cast::<[i8; Q8_BLOCK]>().write_unaligned(bytes);
+            self.d.add(block).write_unaligned(d + s.sum(not_finite));
+            self.sums.add(block * 2).write_unaligned(sums[0] as i16);
+            self.sums.add(block * 2 + 1).write_unaligned(sums[1] as i16);
+        }
+    }
+}

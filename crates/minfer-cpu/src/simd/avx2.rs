@@ -1,0 +1,326 @@
+//! The vector machine in 256 bits: AVX2, FMA and F16C, with AVX-VNNI dot products if `VNNI`.
+
+use super::{Kernel, Simd, SimdLevel};
+use core::arch::x86_64::*;
+
+/// A token: exists only where the processor has AVX2, FMA and F16C, and AVX-VNNI if `VNNI`.
+#[derive(Clone, Copy)]
+pub(crate) struct V256<const VNNI: bool>(());
+
+impl<const VNNI: bool> V256<VNNI> {
+    /// The token, if the processor has the instructions.
+    pub(super) fn new() -> Option<Self> {
+        let level = if VNNI { SimdLevel::AvxVnni } else { SimdLevel::Avx2 };
+        level.is_available().then_some(Self(()))
+    }
+}
+
+#[target_feature(enable = "avx2,fma,f16c")]
+fn enable_avx2<K: Kernel>(kernel: K, s: V256<false>) -> K::Out {
+    kernel.call(s)
+}
+
+#[target_feature(enable = "avx2,fma,f16c,avxvnni")]
+fn enable_avxvnni<K: Kernel>(kernel: K, s: V256<true>) -> K::Out {
+    kernel.call(s)
+}
+
+impl<const VNNI: bool> Simd for V256<VNNI> {
+    type F = __m256;
+    type I = __m256i;
+    const LANES: usize = 8;
+    const WIDE_BIAS: u8 = if VNNI { 128 } else { 0 };
+
+    #[inline(always)]
+    fn vectorize<K: Kernel>(self, kernel: K) -> K::Out {
+        // SAFETY (both): the token says that the processor has these instructions.
+        if VNNI { unsafe { enable_avxvnni(kernel, V256(())) } } else { unsafe { enable_avx2(kernel, V256(())) } }
+    }
+
+    #[inline(always)]
+    fn splat(self, x: f32) -> __m256 {
+        // SAFETY: the token stands for the instructions.
+        unsafe { _mm256_set1_ps(x) }
+    }
+    #[inline(always)]
+    unsafe fn load(self, from: *const f32) -> __m256 {
+        // SAFETY: the token stands for the instructions, the caller lets us read LANES floats.
+        unsafe { _mm256_loadu_ps(from) }
+    }
+    #[inline(always)]
+    unsafe fn store(self, to: *mut f32, v: __m256) {
+        // SAFETY: the token stands for the instructions, the caller lets us write LANES floats.
+        unsafe { _mm256_storeu_ps(to, v) }
+    }
+    #[inline(always)]
+    unsafe fn load_f16(self, from: *const u16) -> __m256 {
+        // SAFETY: the token stands for the instructions, the caller lets us read LANES half floats.
+        unsafe { _mm256_cvtph_ps(_mm_loadu_si128(from.cast())) }
+    }
+    #[inline(always)]
+    unsafe fn load_bf16(self, from: *const u16) -> __m256 {
+        // SAFETY: the token stands for the instructions, the caller lets us read LANES brain floats.
+        unsafe {
+            let wide = _mm256_cvtepu16_epi32(_mm_loadu_si128(from.cast()));
+            _mm256_castsi256_ps(_mm256_slli_epi32::<16>(wide))
+        }
+    }
+    #[inline(always)]
+    unsafe fn store_f16(self, to: *mut u16, v: __m256) {
+        // SAFETY: the token stands for the instructions, the caller lets us write LANES half floats.
+        unsafe { _mm_storeu_si128(to.cast(), _mm256_cvtps_ph::<_MM_FROUND_TO_NEAREST_INT>(v)) }
+    }
+    #[inline(always)]
+    fn add(self, a: __m256, b: __m256) -> __m256 {
+        // SAFETY: the token stands for the instructions.
+        unsafe { _mm256_add_ps(a, b) }
+    }
+    #[inline(always)]
+    fn sub(self, a: __m256, b: __m256) -> __m256 {
+        // SAFETY: the token stands for the instructions.
+        unsafe { _mm256_sub_ps(a, b) }
+    }
+    #[inline(always)]
+    fn mul(self, a: __m256, b: __m256) -> __m256 {
+        // SAFETY: the token stands for the instructions.
+        unsafe { _mm256_mul_ps(a, b) }
+    }
+    #[inline(always)]
+    fn div(self, a: __m256, b: __m256) -> __m256 {
+        // SAFETY: the token stands for the instructions.
+        unsafe { _mm256_div_ps(a, b) }
+    }
+    #[inline(always)]
+    fn max(self, a: __m256, b: __m256) -> __m256 {
+        // SAFETY: the token stands for the instructions.
+        unsafe { _mm256_max_ps(a, b) }
+    }
+    #[inline(always)]
+    fn min(self, a: __m256, b: __m256) -> __m256 {
+        // SAFETY: the token stands for the instructions.
+        unsafe { _mm256_min_ps(a, b) }
+    }
+    #[inline(always)]
+    fn fma(self, a: __m256, b: __m256, c: __m256) -> __m256 {
+        // SAFETY: the token stands for the instructions.
+        unsafe { _mm256_fmadd_ps(a, b, c) }
+    }
+    #[inline(always)]
+    fn abs(self, a: __m256) -> __m256 {
+        // SAFETY: the token stands for the instructions.
+        unsafe { _mm256_andnot_ps(_mm256_set1_ps(-0.0), a) }
+    }
+    #[inline(always)]
+    fn round(self, a: __m256) -> __m256 {
+        // SAFETY: the token stands for the instructions.
+        unsafe { _mm256_round_ps::<{ _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC }>(a) }
+    }
+    #[inline(always)]
+    fn pow2(self, n: __m256) -> __m256 {
+        // SAFETY: the token stands for the instructions.
+        unsafe {
+            let exponent = _mm256_add_epi32(_mm256_cvtps_epi32(n), _mm256_set1_epi32(127));
+            _mm256_castsi256_ps(_mm256_slli_epi32::<23>(exponent))
+        }
+    }
+    #[inline(always)]
+    fn sum(self, a: __m256) -> f32 {
+        // SAFETY: the token stands for the instructions.
+        unsafe {
+            let a = _mm_add_ps(_mm256_castps256_ps128(a), _mm256_extractf128_ps::<1>(a));
+            let a = _mm_add_ps(a, _mm_movehl_ps(a, a));
+            _mm_cvtss_f32(_mm_add_ss(a, _mm_shuffle_ps::<1>(a, a)))
+        }
+    }
+    #[inline(always)]
+    fn max_lane(self, a: __m256) -> f32 {
+        // SAFETY: the token stands for the instructions.
+        unsafe {
+            let a = _mm_max_ps(_mm256_castps256_ps128(a), _mm256_extractf128_ps::<1>(a));
+            let a = _mm_max_ps(a, _mm_movehl_ps(a, a));
+            _mm_cvtss_f32(_mm_max_ss(a, _mm_shuffle_ps::<1>(a, a)))
+        }
+    }
+
+    #[inline(always)]
+    fn to_f(self, a: __m256i) -> __m256 {
+        // SAFETY: the token stands for the instructions.
+        unsafe { _mm256_cvtepi32_ps(a) }
+    }
+    #[inline(always)]
+    fn to_i(self, a: __m256) -> __m256i {
+        // SAFETY: the token stands for the instructions.
+        unsafe { _mm256_cvtps_epi32(a) }
+    }
+    #[inline(always)]
+    fn zero_i(self) -> __m256i {
+        // SAFETY: the token stands for the instructions.
+        unsafe { _mm256_setzero_si256() }
+    }
+    #[inline(always)]
+    fn splat_i(self, x: i32) -> __m256i {
+        // SAFETY: the token stands for the instructions.
+        unsafe { _mm256_set1_epi32(x) }
+    }
+    #[inline(always)]
+    unsafe fn load_i(self, from: *const u8) -> __m256i {
+        // SAFETY: the token stands for the instructions, the caller lets us read 4 · LANES bytes.
+        unsafe { _mm256_loadu_si256(from.cast()) }
+    }
+    #[inline(always)]
+    unsafe fn store_i(self, to: *mut i32, v: __m256i) {
+        // SAFETY: the token stands for the instructions, the caller lets us write LANES integers.
+        unsafe { _mm256_storeu_si256(to.cast(), v) }
+    }
+    #[inline(always)]
+    unsafe fn splat4(self, from: *const u8) -> __m256i {
+        // SAFETY: the token stands for the instructions, the caller lets us read four bytes.
+        unsafe { _mm256_set1_epi32(from.cast::<i32>().read_unaligned()) }
+    }
+    #[inline(always)]
+    fn dot(self, acc: __m256i, u: __m256i, x: __m256i) -> __m256i {
+        // SAFETY: the token stands for the instructions. Pairs stay below 2 · 127 · 128, so that nothing saturates.
+        unsafe {
+            if VNNI {
+                _mm256_dpbusd_avx_epi32(acc, u, x)
+            } else {
+                _mm256_add_epi32(acc, _mm256_madd_epi16(_mm256_maddubs_epi16(u, x), _mm256_set1_epi16(1)))
+            }
+        }
+    }
+    #[inline(always)]
+    fn dot_wide(self, acc: __m256i, w: __m256i, x: __m256i) -> __m256i {
+        if VNNI {
+            return self.dot(acc, w, x);
+        }
+        // SAFETY: the token stands for the instructions. |w| is at most 128 and |x| at most 127: no pair saturates.
+        unsafe { self.dot(acc, _mm256_abs_epi8(w), _mm256_sign_epi8(x, w)) }
+    }
+    #[inline(always)]
+    fn madd(self, a: __m256i, b: __m256i) -> __m256i {
+        // SAFETY: the token stands for the instructions.
+        unsafe { _mm256_madd_epi16(a, b) }
+    }
+
+    #[inline(always)]
+    fn half(self, bits: u16) -> f32 {
+        // SAFETY: the token stands for the instructions.
+        unsafe { _mm_cvtss_f32(_mm_cvtph_ps(_mm_cvtsi32_si128(i32::from(bits)))) }
+    }
+    #[inline(always)]
+    unsafe fn halves8(self, bits: *const u16, to: *mut f32) {
+        // SAFETY: the caller lets us read and write eight, which is LANES.
+        unsafe { self.store(to, self.load_f16(bits)) }
+    }
+    #[inline(always)]
+    unsafe fn spread(self, group: usize, scales: *const f32, v: usize) -> __m256 {
+        // SAFETY: the token stands for the instructions; a vector covers one group of 32 or two of 16.
+        unsafe {
+            if group == 32 {
+                return self.splat(*scales.add(v));
+            }
+            let (low, high) = (_mm_set1_ps(*scales.add(2 * v)), _mm_set1_ps(*scales.add(2 * v + 1)));
+            _mm256_set_m128(high, low)
+        }
+    }
+    #[inline(always)]
+    unsafe fn scale_groups(self, group: usize, d: *const f32, x_d: *const f32, to: *mut f32) {
+        // SAFETY: the token stands for the instructions; 8 or 16 scales, eight of the activations, room for the products.
+        unsafe {
+            let x_d = _mm256_loadu_ps(x_d);
+            if group == 32 {
+                return _mm256_storeu_ps(to, _mm256_mul_ps(_mm256_loadu_ps(d), x_d));
+            }
+            let low = _mm256_permutevar8x32_ps(x_d, _mm256_setr_epi32(0, 0, 1, 1, 2, 2, 3, 3));
+            let high = _mm256_permutevar8x32_ps(x_d, _mm256_setr_epi32(4, 4, 5, 5, 6, 6, 7, 7));
+            _mm256_storeu_ps(to, _mm256_mul_ps(_mm256_loadu_ps(d), low));
+            _mm256_storeu_ps(to.add(8), _mm256_mul_ps(_mm256_loadu_ps(d.add(8)), high));
+        }
+    }
+    #[inline(always)]
+    unsafe fn add_sums(self, group: usize, m: *const f32, x_d: *const f32, sums: *const i16, acc: __m256) -> __m256 {
+        // SAFETY: the token stands for the instructions; 16 sums, eight scales, 8 or 16 addends.
+        unsafe {
+            let x_d = _mm256_loadu_ps(x_d);
+            if group == 32 {
+                let sums = _mm256_madd_epi16(_mm256_loadu_si256(sums.cast()), _mm256_set1_epi16(1));
+                return _mm256_fmadd_ps(_mm256_loadu_ps(m), _mm256_mul_ps(x_d, _mm256_cvtepi32_ps(sums)), acc);
+            }
+            let low_sums = _mm256_cvtepi32_ps(_mm256_cvtepi16_epi32(_mm_loadu_si128(sums.cast())));
+            let high_sums = _mm256_cvtepi32_ps(_mm256_cvtepi16_epi32(_mm_loadu_si128(sums.add(8).cast())));
+            let low = _mm256_permutevar8x32_ps(x_d, _mm256_setr_epi32(0, 0, 1, 1, 2, 2, 3, 3));
+            let high = _mm256_permutevar8x32_ps(x_d, _mm256_setr_epi32(4, 4, 5, 5, 6, 6, 7, 7));
+            let acc = _mm256_fmadd_ps(_mm256_loadu_ps(m), _mm256_mul_ps(low, low_sums), acc);
+            _mm256_fmadd_ps(_mm256_loadu_ps(m.add(8)), _mm256_mul_ps(high, high_sums), acc)
+        }
+    }
+    #[inline(always)]
+    unsafe fn lookup32(self, nibbles: *const u8, table: *const u8, to: *mut u8) {
+        // SAFETY: the token stands for the instructions; 16 bytes in, a table of 16, 32 bytes out.
+        unsafe { lookup32(nibbles, table, to) }
+    }
+    #[inline(always)]
+    unsafe fn bits32(self, bits: u32, to: *mut u8) {
+        // SAFETY: the token stands for the instructions; 32 bytes out. Byte `i` gets the byte of `bits` that holds bit
+        // `i`, and keeps only that bit.
+        unsafe {
+            let spread = _mm256_setr_epi64x(0, 0x0101_0101_0101_0101, 0x0202_0202_0202_0202, 0x0303_0303_0303_0303);
+            let bytes = _mm256_shuffle_epi8(_mm256_set1_epi32(bits as i32), spread);
+            let bit = _mm256_set1_epi64x(0x8040_2010_0804_0201_u64 as i64);
+            let set = _mm256_cmpeq_epi8(_mm256_and_si256(bytes, bit), bit);
+            _mm256_storeu_si256(to.cast(), _mm256_and_si256(set, _mm256_set1_epi8(16)));
+        }
+    }
+    #[inline(always)]
+    unsafe fn transpose(self, from: *const u8, from_stride: usize, to: *mut u8, to_stride: usize) {
+        // SAFETY: the token stands for the instructions; eight rows of 32 bytes on both sides.
+        unsafe {
+            let mut r = [_mm256_setzero_ps(); 8];
+            for (i, r) in r.iter_mut().enumerate() {
+                *r = _mm256_loadu_ps(from.add(i * from_stride).cast());
+            }
+            // Pairs of rows, then quads of units, then halves.
+            let mut t = r;
+            for i in 0..4 {
+                t[2 * i] = _mm256_unpacklo_ps(r[2 * i], r[2 * i + 1]);
+                t[2 * i + 1] = _mm256_unpackhi_ps(r[2 * i], r[2 * i + 1]);
+            }
+            let mut q = t;
+            for i in 0..2 {
+                q[4 * i] = _mm256_shuffle_ps::<0x44>(t[4 * i], t[4 * i + 2]);
+                q[4 * i + 1] = _mm256_shuffle_ps::<0xEE>(t[4 * i], t[4 * i + 2]);
+                q[4 * i + 2] = _mm256_shuffle_ps::<0x44>(t[4 * i + 1], t[4 * i + 3]);
+                q[4 * i + 3] = _mm256_shuffle_ps::<0xEE>(t[4 * i + 1], t[4 * i + 3]);
+            }
+            for i in 0..4 {
+                let low = _mm256_permute2f128_ps::<0x20>(q[i], q[i + 4]);
+                let high = _mm256_permute2f128_ps::<0x31>(q[i], q[i + 4]);
+                _mm256_storeu_ps(to.add(i * to_stride).cast(), low);
+                _mm256_storeu_ps(to.add((i + 4) * to_stride).cast(), high);
+            }
+        }
+    }
+    #[inline(always)]
+    fn prefetch(self, at: *const u8) {
+        // SAFETY: a prefetch never faults.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(at.cast()) }
+    }
+}
+
+/// Shared with the wider level.
+///
+/// # Safety
+/// AVX2 is there; 16 bytes and a table of 16 are readable, 32 bytes writable.
+#[inline(always)]
+pub(super) unsafe fn lookup32(nibbles: *const u8, table: *const u8, to: *mut u8) {
+    // SAFETY: as promised by the caller.
+    unsafe {
+        let bytes = _mm_loadu_si128(nibbles.cast());
+        let table = _mm_loadu_si128(table.cast());
+        let mask = _mm_set1_epi8(15);
+        let low = _mm_and_si128(bytes, mask);
+        let high = _mm_and_si128(_mm_srli_epi16::<4>(bytes), mask);
+        _mm_storeu_si128(to.cast(), _mm_shuffle_epi8(table, low));
+        _mm_storeu_si128(to.add(16).cast(), _mm_shuffle_epi8(table, high));
+    }
+}

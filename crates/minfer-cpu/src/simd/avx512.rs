@@ -1,0 +1,305 @@
+//! The vector machine in 512 bits: AVX-512 F, BW, VL, DQ and VNNI.
+
+use super::{Kernel, Simd, SimdLevel, avx2};
+use core::arch::x86_64::*;
+
+/// A token: exists only where the processor has AVX-512 F, BW, VL, DQ and VNNI, AVX2, FMA and F16C.
+#[derive(Clone, Copy)]
+pub(crate) struct V512(());
+
+impl V512 {
+    /// The token, if the processor has the instructions.
+    pub(super) fn new() -> Option<Self> {
+        SimdLevel::Avx512.is_available().then_some(Self(()))
+    }
+}
+
+#[target_feature(enable = "avx2,fma,f16c,avx512f,avx512bw,avx512vl,avx512dq,avx512vnni")]
+fn enable<K: Kernel>(kernel: K, s: V512) -> K::Out {
+    kernel.call(s)
+}
+
+impl Simd for V512 {
+    type F = __m512;
+    type I = __m512i;
+    const LANES: usize = 16;
+    const WIDE_BIAS: u8 = 128;
+
+    #[inline(always)]
+    fn vectorize<K: Kernel>(self, kernel: K) -> K::Out {
+        // SAFETY: the token says that the processor has these instructions.
+        unsafe { enable(kernel, self) }
+    }
+
+    #[inline(always)]
+    fn splat(self, x: f32) -> __m512 {
+        // SAFETY: the token stands for the instructions.
+        unsafe { _mm512_set1_ps(x) }
+    }
+    #[inline(always)]
+    unsafe fn load(self, from: *const f32) -> __m512 {
+        // SAFETY: the token stands for the instructions, the caller lets us read LANES floats.
+        unsafe { _mm512_loadu_ps(from) }
+    }
+    #[inline(always)]
+    unsafe fn store(self, to: *mut f32, v: __m512) {
+        // SAFETY: the token stands for the instructions, the caller lets us write LANES floats.
+        unsafe { _mm512_storeu_ps(to, v) }
+    }
+    #[inline(always)]
+    unsafe fn load_f16(self, from: *const u16) -> __m512 {
+        // SAFETY: the token stands for the instructions, the caller lets us read LANES half floats.
+        unsafe { _mm512_cvtph_ps(_mm256_loadu_si256(from.cast())) }
+    }
+    #[inline(always)]
+    unsafe fn load_bf16(self, from: *const u16) -> __m512 {
+        // SAFETY: the token stands for the instructions, the caller lets us read LANES brain floats.
+        unsafe {
+            let wide = _mm512_cvtepu16_epi32(_mm256_loadu_si256(from.cast()));
+            _mm512_castsi512_ps(_mm512_slli_epi32::<16>(wide))
+        }
+    }
+    #[inline(always)]
+    unsafe fn store_f16(self, to: *mut u16, v: __m512) {
+        // SAFETY: the token stands for the instructions, the caller lets us write LANES half floats.
+        unsafe { _mm256_storeu_si256(to.cast(), _mm512_cvtps_ph::<_MM_FROUND_TO_NEAREST_INT>(v)) }
+    }
+    #[inline(always)]
+    fn add(self, a: __m512, b: __m512) -> __m512 {
+        // SAFETY: the token stands for the instructions.
+        unsafe { _mm512_add_ps(a, b) }
+    }
+    #[inline(always)]
+    fn sub(self, a: __m512, b: __m512) -> __m512 {
+        // SAFETY: the token stands for the instructions.
+        unsafe { _mm512_sub_ps(a, b) }
+    }
+    #[inline(always)]
+    fn mul(self, a: __m512, b: __m512) -> __m512 {
+        // SAFETY: the token stands for the instructions.
+        unsafe { _mm512_mul_ps(a, b) }
+    }
+    #[inline(always)]
+    fn div(self, a: __m512, b: __m512) -> __m512 {
+        // SAFETY: the token stands for the instructions.
+        unsafe { _mm512_div_ps(a, b) }
+    }
+    #[inline(always)]
+    fn max(self, a: __m512, b: __m512) -> __m512 {
+        // SAFETY: the token stands for the instructions.
+        unsafe { _mm512_max_ps(a, b) }
+    }
+    #[inline(always)]
+    fn min(self, a: __m512, b: __m512) -> __m512 {
+        // SAFETY: the token stands for the instructions.
+        unsafe { _mm512_min_ps(a, b) }
+    }
+    #[inline(always)]
+    fn fma(self, a: __m512, b: __m512, c: __m512) -> __m512 {
+        // SAFETY: the token stands for the instructions.
+        unsafe { _mm512_fmadd_ps(a, b, c) }
+    }
+    #[inline(always)]
+    fn abs(self, a: __m512) -> __m512 {
+        // SAFETY: the token stands for the instructions.
+        unsafe { _mm512_abs_ps(a) }
+    }
+    #[inline(always)]
+    fn round(self, a: __m512) -> __m512 {
+        // SAFETY: the token stands for the instructions.
+        unsafe { _mm512_roundscale_ps::<{ _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC }>(a) }
+    }
+    #[inline(always)]
+    fn pow2(self, n: __m512) -> __m512 {
+        // SAFETY: the token stands for the instructions.
+        unsafe {
+            let exponent = _mm512_add_epi32(_mm512_cvtps_epi32(n), _mm512_set1_epi32(127));
+            _mm512_castsi512_ps(_mm512_slli_epi32::<23>(exponent))
+        }
+    }
+    #[inline(always)]
+    fn sum(self, a: __m512) -> f32 {
+        // SAFETY: the token stands for the instructions.
+        unsafe {
+            let a = _mm256_add_ps(_mm512_castps512_ps256(a), _mm512_extractf32x8_ps::<1>(a));
+            let a = _mm_add_ps(_mm256_castps256_ps128(a), _mm256_extractf128_ps::<1>(a));
+            let a = _mm_add_ps(a, _mm_movehl_ps(a, a));
+            _mm_cvtss_f32(_mm_add_ss(a, _mm_shuffle_ps::<1>(a, a)))
+        }
+    }
+    #[inline(always)]
+    fn max_lane(self, a: __m512) -> f32 {
+        // SAFETY: the token stands for the instructions.
+        unsafe { _mm512_reduce_max_ps(a) }
+    }
+
+    #[inline(always)]
+    fn to_f(self, a: __m512i) -> __m512 {
+        // SAFETY: the token stands for the instructions.
+        unsafe { _mm512_cvtepi32_ps(a) }
+    }
+    #[inline(always)]
+    fn to_i(self, a: __m512) -> __m512i {
+        // SAFETY: the token stands for the instructions.
+        unsafe { _mm512_cvtps_epi32(a) }
+    }
+    #[inline(always)]
+    fn zero_i(self) -> __m512i {
+        // SAFETY: the token stands for the instructions.
+        unsafe { _mm512_setzero_si512() }
+    }
+    #[inline(always)]
+    fn splat_i(self, x: i32) -> __m512i {
+        // SAFETY: the token stands for the instructions.
+        unsafe { _mm512_set1_epi32(x) }
+    }
+    #[inline(always)]
+    unsafe fn load_i(self, from: *const u8) -> __m512i {
+        // SAFETY: the token stands for the instructions, the caller lets us read 4 · LANES bytes.
+        unsafe { _mm512_loadu_si512(from.cast()) }
+    }
+    #[inline(always)]
+    unsafe fn store_i(self, to: *mut i32, v: __m512i) {
+        // SAFETY: the token stands for the instructions, the caller lets us write LANES integers.
+        unsafe { _mm512_storeu_si512(to.cast(), v) }
+    }
+    #[inline(always)]
+    unsafe fn splat4(self, from: *const u8) -> __m512i {
+        // SAFETY: the token stands for the instructions, the caller lets us read four bytes.
+        unsafe { _mm512_set1_epi32(from.cast::<i32>().read_unaligned()) }
+    }
+    #[inline(always)]
+    fn dot(self, acc: __m512i, u: __m512i, x: __m512i) -> __m512i {
+        // SAFETY: the token stands for the instructions.
+        unsafe { _mm512_dpbusd_epi32(acc, u, x) }
+    }
+    #[inline(always)]
+    fn dot_wide(self, acc: __m512i, w: __m512i, x: __m512i) -> __m512i {
+        self.dot(acc, w, x)
+    }
+    #[inline(always)]
+    fn madd(self, a: __m512i, b: __m512i) -> __m512i {
+        // SAFETY: the token stands for the instructions.
+        unsafe { _mm512_madd_epi16(a, b) }
+    }
+
+    #[inline(always)]
+    fn half(self, bits: u16) -> f32 {
+        // SAFETY: the token stands for the instructions.
+        unsafe { _mm_cvtss_f32(_mm_cvtph_ps(_mm_cvtsi32_si128(i32::from(bits)))) }
+    }
+    #[inline(always)]
+    unsafe fn halves8(self, bits: *const u16, to: *mut f32) {
+        // SAFETY: the token stands for the instructions; the caller lets us read and write eight.
+        unsafe { _mm256_storeu_ps(to, _mm256_cvtph_ps(_mm_loadu_si128(bits.cast()))) }
+    }
+    #[inline(always)]
+    unsafe fn spread(self, group: usize, scales: *const f32, v: usize) -> __m512 {
+        // SAFETY: the token stands for the instructions; a vector covers two groups of 32 or four of 16, and four
+        // floats from the first of them are readable.
+        unsafe {
+            let per_vector = 64 / group;
+            let scales = _mm512_castps128_ps512(_mm_loadu_ps(scales.add(v * per_vector)));
+            let index = if group == 32 {
+                _mm512_setr_epi32(0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1)
+            } else {
+                _mm512_setr_epi32(0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3)
+            };
+            _mm512_permutexvar_ps(index, scales)
+        }
+    }
+    #[inline(always)]
+    unsafe fn scale_groups(self, group: usize, d: *const f32, x_d: *const f32, to: *mut f32) {
+        // SAFETY: the token stands for the instructions; 8 or 16 scales, eight of the activations, room for the products.
+        unsafe {
+            let x_d = _mm256_loadu_ps(x_d);
+            if group == 32 {
+                return _mm256_storeu_ps(to, _mm256_mul_ps(_mm256_loadu_ps(d), x_d));
+            }
+            _mm512_storeu_ps(to, _mm512_mul_ps(_mm512_loadu_ps(d), twice_each(x_d)));
+        }
+    }
+    #[inline(always)]
+    unsafe fn add_sums(self, group: usize, m: *const f32, x_d: *const f32, sums: *const i16, acc: __m512) -> __m512 {
+        // SAFETY: the token stands for the instructions; 16 sums, eight scales, 8 or 16 addends.
+        unsafe {
+            let x_d = _mm256_loadu_ps(x_d);
+            let sums = _mm256_loadu_si256(sums.cast());
+            if group == 32 {
+                let sums = _mm256_cvtepi32_ps(_mm256_madd_epi16(sums, _mm256_set1_epi16(1)));
+                let products = _mm256_mul_ps(_mm256_loadu_ps(m), _mm256_mul_ps(x_d, sums));
+                return _mm512_add_ps(acc, _mm512_zextps256_ps512(products));
+            }
+            let sums = _mm512_mul_ps(twice_each(x_d), _mm512_cvtepi32_ps(_mm512_cvtepi16_epi32(sums)));
+            _mm512_fmadd_ps(_mm512_loadu_ps(m), sums, acc)
+        }
+    }
+    #[inline(always)]
+    unsafe fn lookup32(self, nibbles: *const u8, table: *const u8, to: *mut u8) {
+        // SAFETY: the token stands for the instructions; 16 bytes in, a table of 16, 32 bytes out.
+        unsafe { avx2::lookup32(nibbles, table, to) }
+    }
+    #[inline(always)]
+    unsafe fn bits32(self, bits: u32, to: *mut u8) {
+        // SAFETY: the token stands for the instructions; 32 bytes out.
+        unsafe { _mm256_storeu_si256(to.cast(), _mm256_maskz_set1_epi8(bits, 16)) }
+    }
+    #[inline(always)]
+    unsafe fn transpose(self, from: *const u8, from_stride: usize, to: *mut u8, to_stride: usize) {
+        // SAFETY: the token stands for the instructions; 16 rows of 64 bytes on both sides.
+        unsafe {
+            let mut r = [_mm512_setzero_si512(); 16];
+            for (i, r) in r.iter_mut().enumerate() {
+                *r = _mm512_loadu_si512(from.add(i * from_stride).cast());
+            }
+            // Within 128-bit lanes: pairs of rows, then quads of units. `q[4 g + u]` then holds, in lane `l`, unit
+            // `4 l + u` of rows `4 g .. 4 g + 4`.
+            let mut t = r;
+            for i in 0..8 {
+                t[2 * i] = _mm512_unpacklo_epi32(r[2 * i], r[2 * i + 1]);
+                t[2 * i + 1] = _mm512_unpackhi_epi32(r[2 * i], r[2 * i + 1]);
+            }
+            let mut q = t;
+            for g in 0..4 {
+                q[4 * g] = _mm512_unpacklo_epi64(t[4 * g], t[4 * g + 2]);
+                q[4 * g + 1] = _mm512_unpackhi_epi64(t[4 * g], t[4 * g + 2]);
+                q[4 * g + 2] = _mm512_unpacklo_epi64(t[4 * g + 1], t[4 * g + 3]);
+                q[4 * g + 3] = _mm512_unpackhi_epi64(t[4 * g + 1], t[4 * g + 3]);
+            }
+            // Across lanes: a 4 × 4 transpose of lanes for each `u`.
+            for u in 0..4 {
+                let low01 = _mm512_shuffle_i32x4::<0x44>(q[u], q[4 + u]);
+                let high01 = _mm512_shuffle_i32x4::<0xEE>(q[u], q[4 + u]);
+                let low23 = _mm512_shuffle_i32x4::<0x44>(q[8 + u], q[12 + u]);
+                let high23 = _mm512_shuffle_i32x4::<0xEE>(q[8 + u], q[12 + u]);
+                let lanes = [
+                    _mm512_shuffle_i32x4::<0x88>(low01, low23),
+                    _mm512_shuffle_i32x4::<0xDD>(low01, low23),
+                    _mm512_shuffle_i32x4::<0x88>(high01, high23),
+                    _mm512_shuffle_i32x4::<0xDD>(high01, high23),
+                ];
+                for (l, lane) in lanes.into_iter().enumerate() {
+                    _mm512_storeu_si512(to.add((4 * l + u) * to_stride).cast(), lane);
+                }
+            }
+        }
+    }
+    #[inline(always)]
+    fn prefetch(self, at: *const u8) {
+        // SAFETY: a prefetch never faults.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(at.cast()) }
+    }
+}
+
+/// Each of eight lanes, twice.
+///
+/// # Safety
+/// AVX-512 is there.
+#[inline(always)]
+unsafe fn twice_each(v: __m256) -> __m512 {
+    // SAFETY: as promised by the caller.
+    unsafe {
+        let index = _mm512_setr_epi32(0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 6, 6, 7, 7);
+        _mm512_permutexvar_ps(index, _mm512_castps256_ps512(v))
+    }
+}

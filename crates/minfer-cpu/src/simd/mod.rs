@@ -1,0 +1,124 @@
+//! One small vector machine, four ways to build it. Takes a [`SimdLevel`]; gives [`Simd`], the operations every kernel is
+//! written in; must not know tensors, formats or steps.
+//!
+//! A value of a type that implements [`Simd`] is a token: it exists only where the processor has the instructions, so
+//! that its arithmetic is safe to call. A kernel is written once, generic over the token, as a [`Kernel`] whose body and
+//! helpers are all `#[inline(always)]`; [`SimdLevel::run`] compiles it once per level, inside a function that enables the
+//! level's instructions.
+
+#[cfg(target_arch = "x86_64")]
+mod avx2;
+#[cfg(target_arch = "x86_64")]
+mod avx512;
+mod level;
+pub(crate) mod math;
+mod scalar;
+
+pub use level::{SimdLevel, UnknownSimdLevel};
+
+/// Something to compute on any level.
+pub(crate) trait Kernel {
+    /// What comes out.
+    type Out;
+
+    /// Computes it. Implementations are `#[inline(always)]`.
+    fn call<S: Simd>(self, s: S) -> Self::Out;
+}
+
+/// Vectors of `LANES` floats, of as many 32-bit integers, and of four times as many bytes.
+///
+/// The methods that take pointers read or write exactly the number of elements they state, at any alignment.
+pub(crate) trait Simd: Copy + Send + Sync + 'static {
+    /// `LANES` floats.
+    type F: Copy;
+    /// `LANES` 32-bit integers, or `4 · LANES` bytes.
+    type I: Copy;
+    /// Floats in a vector: 8 or 16.
+    const LANES: usize;
+    /// What is added (modulo 256) to signed 8-bit weights before [`Simd::dot_wide`]: 128 where the instruction wants
+    /// unsigned bytes, 0 where it takes signed ones.
+    const WIDE_BIAS: u8;
+
+    /// Runs a kernel with this level's instructions enabled.
+    fn vectorize<K: Kernel>(self, kernel: K) -> K::Out;
+
+    /// All lanes `x`.
+    fn splat(self, x: f32) -> Self::F;
+    /// Reads `LANES` floats.
+    unsafe fn load(self, from: *const f32) -> Self::F;
+    /// Writes `LANES` floats.
+    unsafe fn store(self, to: *mut f32, v: Self::F);
+    /// Reads `LANES` half floats.
+    unsafe fn load_f16(self, from: *const u16) -> Self::F;
+    /// Reads `LANES` brain floats.
+    unsafe fn load_bf16(self, from: *const u16) -> Self::F;
+    /// Writes `LANES` half floats, rounded to nearest even.
+    unsafe fn store_f16(self, to: *mut u16, v: Self::F);
+    /// `a + b`.
+    fn add(self, a: Self::F, b: Self::F) -> Self::F;
+    /// `a - b`.
+    fn sub(self, a: Self::F, b: Self::F) -> Self::F;
+    /// `a · b`.
+    fn mul(self, a: Self::F, b: Self::F) -> Self::F;
+    /// `a / b`.
+    fn div(self, a: Self::F, b: Self::F) -> Self::F;
+    /// The greater of each lane.
+    fn max(self, a: Self::F, b: Self::F) -> Self::F;
+    /// The lesser of each lane.
+    fn min(self, a: Self::F, b: Self::F) -> Self::F;
+    /// `a · b + c`, rounded once where the processor can.
+    fn fma(self, a: Self::F, b: Self::F, c: Self::F) -> Self::F;
+    /// The absolute value.
+    fn abs(self, a: Self::F) -> Self::F;
+    /// To the nearest integer, ties to even.
+    fn round(self, a: Self::F) -> Self::F;
+    /// `2^n` for integral `n` in `-126..=127`.
+    fn pow2(self, n: Self::F) -> Self::F;
+    /// The sum of all lanes, in a fixed order.
+    fn sum(self, a: Self::F) -> f32;
+    /// The greatest lane.
+    fn max_lane(self, a: Self::F) -> f32;
+
+    /// To floats.
+    fn to_f(self, a: Self::I) -> Self::F;
+    /// To integers, to nearest even.
+    fn to_i(self, a: Self::F) -> Self::I;
+    /// All zero.
+    fn zero_i(self) -> Self::I;
+    /// All 32-bit lanes `x`.
+    fn splat_i(self, x: i32) -> Self::I;
+    /// Reads `4 · LANES` bytes.
+    unsafe fn load_i(self, from: *const u8) -> Self::I;
+    /// Writes `LANES` integers.
+    unsafe fn store_i(self, to: *mut i32, v: Self::I);
+    /// Reads four bytes into every 32-bit lane.
+    unsafe fn splat4(self, from: *const u8) -> Self::I;
+    /// Adds to each 32-bit lane the products of its four bytes; those of `u` are at most 127, those of `x` signed.
+    fn dot(self, acc: Self::I, u: Self::I, x: Self::I) -> Self::I;
+    /// The same for bytes `w` of the full range, biased by [`Simd::WIDE_BIAS`]; those of `x` are at least -127.
+    fn dot_wide(self, acc: Self::I, w: Self::I, x: Self::I) -> Self::I;
+    /// In each 32-bit lane the sum of the products of two signed 16-bit halves.
+    fn madd(self, a: Self::I, b: Self::I) -> Self::I;
+
+    /// The float of a half float's bits.
+    fn half(self, bits: u16) -> f32;
+    /// Eight half floats to floats.
+    unsafe fn halves8(self, bits: *const u16, to: *mut f32);
+    /// The bytes of vector `v` of a run of 256 belong to groups of `group` (16 or 32) bytes: spreads their scales
+    /// over its 32-bit lanes. `scales` holds one float per group and three more readable ones.
+    unsafe fn spread(self, group: usize, scales: *const f32, v: usize) -> Self::F;
+    /// Products of the scales of the groups of 256 weights with those of the eight blocks of 32 activations: 8 or 16.
+    unsafe fn scale_groups(self, group: usize, d: *const f32, x_d: *const f32, to: *mut f32);
+    /// Adds, spread over any lanes, `m[g] · x_d[block of g] · sum of levels in g` over the groups of 256 elements. There
+    /// are 8 or 16 groups, 8 `x_d`, and 16 `sums` over 16 levels each.
+    unsafe fn add_sums(self, group: usize, m: *const f32, x_d: *const f32, sums: *const i16, acc: Self::F) -> Self::F;
+    /// Writes the low nibbles of 16 bytes, then the high ones, each looked up in `table`.
+    unsafe fn lookup32(self, nibbles: *const u8, table: *const u8, to: *mut u8);
+    /// Writes 32 bytes: 16 where the bit is set, else 0.
+    unsafe fn bits32(self, bits: u32, to: *mut u8);
+    /// Transposes `LANES` rows of `LANES` 32-bit units: unit `i` of row `r` becomes unit `r` of vector `i`. Strides are
+    /// in bytes.
+    unsafe fn transpose(self, from: *const u8, from_stride: usize, to: *mut u8, to_stride: usize);
+    /// Asks for a cache line; never faults.
+    fn prefetch(self, at: *const u8);
+}

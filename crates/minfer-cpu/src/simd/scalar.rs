@@ -1,0 +1,225 @@
+//! The vector machine in plain code: vectors of eight that a compiler may map to whatever the target has at least.
+
+use super::{Kernel, Simd};
+use half::{bf16, f16};
+
+/// Runs anywhere.
+#[derive(Clone, Copy)]
+pub(crate) struct Scalar;
+
+const N: usize = 8;
+type F = [f32; N];
+type I = [i32; N];
+
+#[inline(always)]
+fn map(a: F, b: F, f: impl Fn(f32, f32) -> f32) -> F {
+    std::array::from_fn(|i| f(a[i], b[i]))
+}
+
+impl Simd for Scalar {
+    type F = F;
+    type I = I;
+    const LANES: usize = N;
+    const WIDE_BIAS: u8 = 0;
+
+    #[inline(always)]
+    fn vectorize<K: Kernel>(self, kernel: K) -> K::Out {
+        kernel.call(self)
+    }
+
+    #[inline(always)]
+    fn splat(self, x: f32) -> F {
+        [x; N]
+    }
+    #[inline(always)]
+    unsafe fn load(self, from: *const f32) -> F {
+        // SAFETY: the caller lets us read LANES floats.
+        unsafe { from.cast::<F>().read_unaligned() }
+    }
+    #[inline(always)]
+    unsafe fn store(self, to: *mut f32, v: F) {
+        // SAFETY: the caller lets us write LANES floats.
+        unsafe { to.cast::<F>().write_unaligned(v) }
+    }
+    #[inline(always)]
+    unsafe fn load_f16(self, from: *const u16) -> F {
+        // SAFETY: the caller lets us read LANES half floats.
+        let bits = unsafe { from.cast::<[u16; N]>().read_unaligned() };
+        bits.map(|b| f16::from_bits(b).to_f32_const())
+    }
+    #[inline(always)]
+    unsafe fn load_bf16(self, from: *const u16) -> F {
+        // SAFETY: the caller lets us read LANES brain floats.
+        let bits = unsafe { from.cast::<[u16; N]>().read_unaligned() };
+        bits.map(|b| bf16::from_bits(b).to_f32_const())
+    }
+    #[inline(always)]
+    unsafe fn store_f16(self, to: *mut u16, v: F) {
+        // SAFETY: the caller lets us write LANES half floats.
+        unsafe { to.cast::<[u16; N]>().write_unaligned(v.map(|x| f16::from_f32_const(x).to_bits())) }
+    }
+    #[inline(always)]
+    fn add(self, a: F, b: F) -> F {
+        map(a, b, |a, b| a + b)
+    }
+    #[inline(always)]
+    fn sub(self, a: F, b: F) -> F {
+        map(a, b, |a, b| a - b)
+    }
+    #[inline(always)]
+    fn mul(self, a: F, b: F) -> F {
+        map(a, b, |a, b| a * b)
+    }
+    #[inline(always)]
+    fn div(self, a: F, b: F) -> F {
+        map(a, b, |a, b| a / b)
+    }
+    #[inline(always)]
+    fn max(self, a: F, b: F) -> F {
+        map(a, b, |a, b| if a > b { a } else { b })
+    }
+    #[inline(always)]
+    fn min(self, a: F, b: F) -> F {
+        map(a, b, |a, b| if a < b { a } else { b })
+    }
+    #[inline(always)]
+    fn fma(self, a: F, b: F, c: F) -> F {
+        std::array::from_fn(|i| a[i] * b[i] + c[i])
+    }
+    #[inline(always)]
+    fn abs(self, a: F) -> F {
+        a.map(f32::abs)
+    }
+    #[inline(always)]
+    fn round(self, a: F) -> F {
+        a.map(f32::round_ties_even)
+    }
+    #[inline(always)]
+    fn pow2(self, n: F) -> F {
+        n.map(|n| f32::from_bits(((n as i32 + 127) as u32) << 23))
+    }
+    #[inline(always)]
+    fn sum(self, a: F) -> f32 {
+        ((a[0] + a[4]) + (a[2] + a[6])) + ((a[1] + a[5]) + (a[3] + a[7]))
+    }
+    #[inline(always)]
+    fn max_lane(self, a: F) -> f32 {
+        a.into_iter().fold(f32::NEG_INFINITY, |m, x| if x > m { x } else { m })
+    }
+
+    #[inline(always)]
+    fn to_f(self, a: I) -> F {
+        a.map(|x| x as f32)
+    }
+    #[inline(always)]
+    fn to_i(self, a: F) -> I {
+        a.map(|x| x.round_ties_even() as i32)
+    }
+    #[inline(always)]
+    fn zero_i(self) -> I {
+        [0; N]
+    }
+    #[inline(always)]
+    fn splat_i(self, x: i32) -> I {
+        [x; N]
+    }
+    #[inline(always)]
+    unsafe fn load_i(self, from: *const u8) -> I {
+        // SAFETY: the caller lets us read 4 · LANES bytes.
+        unsafe { from.cast::<I>().read_unaligned() }
+    }
+    #[inline(always)]
+    unsafe fn store_i(self, to: *mut i32, v: I) {
+        // SAFETY: the caller lets us write LANES integers.
+        unsafe { to.cast::<I>().write_unaligned(v) }
+    }
+    #[inline(always)]
+    unsafe fn splat4(self, from: *const u8) -> I {
+        // SAFETY: the caller lets us read four bytes.
+        [unsafe { from.cast::<i32>().read_unaligned() }; N]
+    }
+    #[inline(always)]
+    fn dot(self, acc: I, u: I, x: I) -> I {
+        // At most 127, so signed and unsigned are the same.
+        self.dot_wide(acc, u, x)
+    }
+    #[inline(always)]
+    fn dot_wide(self, acc: I, w: I, x: I) -> I {
+        std::array::from_fn(|i| {
+            let (w, x) = (w[i].to_le_bytes(), x[i].to_le_bytes());
+            let product = |j: usize| i32::from(w[j] as i8) * i32::from(x[j] as i8);
+            acc[i] + product(0) + product(1) + product(2) + product(3)
+        })
+    }
+    #[inline(always)]
+    fn madd(self, a: I, b: I) -> I {
+        let product = |a: i32, b: i32| (a as i16 as i32) * (b as i16 as i32) + (a >> 16) * (b >> 16);
+        std::array::from_fn(|i| product(a[i], b[i]))
+    }
+
+    #[inline(always)]
+    fn half(self, bits: u16) -> f32 {
+        f16::from_bits(bits).to_f32_const()
+    }
+    #[inline(always)]
+    unsafe fn halves8(self, bits: *const u16, to: *mut f32) {
+        // SAFETY: the caller lets us read and write eight.
+        unsafe { self.store(to, self.load_f16(bits)) }
+    }
+    #[inline(always)]
+    unsafe fn spread(self, group: usize, scales: *const f32, v: usize) -> F {
+        // SAFETY: 256 bytes are eight vectors, so `v` is below 8 and the index below the number of groups.
+        std::array::from_fn(|lane| unsafe { *scales.add((v * 32 + lane * 4) / group) })
+    }
+    #[inline(always)]
+    unsafe fn scale_groups(self, group: usize, d: *const f32, x_d: *const f32, to: *mut f32) {
+        for g in 0..256 / group {
+            // SAFETY: one scale per group, one per block of activations, room for the products.
+            unsafe { *to.add(g) = *d.add(g) * x_d.add(g * group / 32).read_unaligned() }
+        }
+    }
+    #[inline(always)]
+    unsafe fn add_sums(self, group: usize, m: *const f32, x_d: *const f32, sums: *const i16, acc: F) -> F {
+        let mut acc = acc;
+        for half in 0..16 {
+            // SAFETY: 16 half blocks, eight blocks, `256 / group` groups.
+            acc[half / 2] += unsafe {
+                let sum = f32::from(sums.add(half).read_unaligned()) * x_d.add(half / 2).read_unaligned();
+                *m.add(half * 16 / group) * sum
+            };
+        }
+        acc
+    }
+    #[inline(always)]
+    unsafe fn lookup32(self, nibbles: *const u8, table: *const u8, to: *mut u8) {
+        for i in 0..16 {
+            // SAFETY: 16 bytes in, a table of 16, 32 bytes out.
+            unsafe {
+                let byte = *nibbles.add(i);
+                *to.add(i) = *table.add(usize::from(byte & 15));
+                *to.add(i + 16) = *table.add(usize::from(byte >> 4));
+            }
+        }
+    }
+    #[inline(always)]
+    unsafe fn bits32(self, bits: u32, to: *mut u8) {
+        for i in 0..32 {
+            // SAFETY: 32 bytes out.
+            unsafe { *to.add(i) = ((bits >> i & 1) << 4) as u8 }
+        }
+    }
+    #[inline(always)]
+    unsafe fn transpose(self, from: *const u8, from_stride: usize, to: *mut u8, to_stride: usize) {
+        for row in 0..N {
+            for unit in 0..N {
+                // SAFETY: LANES rows of LANES units on both sides, as the caller promises.
+                unsafe {
+                    let word = from.add(row * from_stride + unit * 4).cast::<u32>().read_unaligned();
+                    to.add(unit * to_stride + row * 4).cast::<u32>().write_unaligned(word);
+                }
+            }
+        }
+    }
+    #[inline(always)]
+    fn prefetch(self, _at: *const u8) {}
+}

@@ -1,1 +1,0 @@
-//! Pre-tokenizer tests.
