@@ -89,9 +89,7 @@ const PREFIX: &str = "MINFER_";
 
 /// The environment's wishes, and what to warn about. A value that a variable does not accept is an error; an empty value
 /// is the same as none.
-pub fn read(
-    variables: impl IntoIterator<Item = (OsString, OsString)>,
-) -> Result<(Environment, Vec<String>), Failure> {
+pub fn read(variables: impl IntoIterator<Item = (OsString, OsString)>) -> Result<(Environment, Vec<String>), Failure> {
     let mut environment = Environment::default();
     let mut warnings = Vec::new();
     for (name, value) in variables {

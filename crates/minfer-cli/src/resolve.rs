@@ -147,7 +147,11 @@ fn run(raw: args::RunArgs, environment: &Environment) -> Resolved<Run> {
         n_ctx: n_ctx(raw.n_ctx)?,
         generate: Generate {
             sampling: sampling(&raw.sampling)?,
-            n_predict: raw.n_predict.map(|n| in_range("--n-predict", n, 1..=u64::from(u32::MAX))).transpose()?.map(to_usize),
+            n_predict: raw
+                .n_predict
+                .map(|n| in_range("--n-predict", n, 1..=u64::from(u32::MAX)))
+                .transpose()?
+                .map(to_usize),
         },
         compute,
         watch: watch(raw.trace, environment),
@@ -181,7 +185,8 @@ fn bench(raw: args::BenchArgs, environment: &Environment) -> Resolved<Bench> {
     let n_prompt = in_range("--n-prompt", raw.n_prompt, 1..=MAX_N_CTX)?;
     let n_gen = in_range("--n-gen", raw.n_gen, 1..=MAX_N_CTX)?;
     let needed = u64::from(n_prompt) + u64::from(n_gen);
-    compute.config.n_ctx = in_range("--n-prompt plus --n-gen", needed, 1..=MAX_N_CTX)?.max(n_ctx(raw.n_ctx)?.unwrap_or(1));
+    compute.config.n_ctx =
+        in_range("--n-prompt plus --n-gen", needed, 1..=MAX_N_CTX)?.max(n_ctx(raw.n_ctx)?.unwrap_or(1));
     let rounds = in_range("--rounds", raw.rounds, 1..=1_000_000)?;
     Ok(Bench { model: raw.model, n_prompt, n_gen, rounds, compute, output: raw.output })
 }

@@ -113,9 +113,7 @@ impl From<Engine> for Minfer {
 }
 
 /// Hides everything but text that is there.
-fn only_text<'a>(
-    on_text: &'a mut dyn FnMut(&str) -> ControlFlow<()>,
-) -> impl FnMut(Piece<'_>) -> ControlFlow<()> + 'a {
+fn only_text<'a>(on_text: &'a mut dyn FnMut(&str) -> ControlFlow<()>) -> impl FnMut(Piece<'_>) -> ControlFlow<()> + 'a {
     |piece| match piece {
         Piece::Text(text) if !text.is_empty() => on_text(text),
         _ => ControlFlow::Continue(()),

@@ -30,7 +30,8 @@ pub fn text_prompt(tokenizer: &Tokenizer, text: &str) -> Prompt {
 pub fn chat_prompt(model: &Model, messages: &[Message]) -> Result<Prompt, Error> {
     let source = model.chat_template.as_deref().ok_or(Error::NoChatTemplate)?;
     let tokenizer = &model.tokenizer;
-    let (bos_token, eos_token) = (spelling(tokenizer, tokenizer.special().bos), spelling(tokenizer, tokenizer.special().eos));
+    let (bos_token, eos_token) =
+        (spelling(tokenizer, tokenizer.special().bos), spelling(tokenizer, tokenizer.special().eos));
     let input = ChatInput {
         messages,
         add_generation_prompt: true,

@@ -6,7 +6,10 @@ mod tools;
 
 pub use run::{RunArgs, SamplingArgs};
 pub use shared::{Alloc, Backend, CacheType, PlanArgs};
-pub use tools::{BenchArgs, EvalArgs, EvalOutput, GraphArgs, GraphKind, GraphOutput, InspectArgs, TableOutput, TextOutput, TokenizeArgs};
+pub use tools::{
+    BenchArgs, EvalArgs, EvalOutput, GraphArgs, GraphKind, GraphOutput, InspectArgs, TableOutput, TextOutput,
+    TokenizeArgs,
+};
 
 use clap::{CommandFactory, Parser, Subcommand};
 use std::ffi::OsString;

@@ -2,10 +2,10 @@
 
 use super::{backend_words, backends};
 use crate::args::TableOutput;
+use crate::describe;
 use crate::exit::Outcome;
 use crate::output::{self, Table};
 use crate::resolve::Bench;
-use crate::describe;
 use anyhow::Result;
 use minfer::{BatchToken, Engine, Model, Session};
 use serde_json::json;

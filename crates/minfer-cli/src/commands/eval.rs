@@ -1,7 +1,7 @@
 //! `minfer eval`: the likelihood of given tokens, and the logits after the last.
 
-use super::text::read_bytes;
 use super::backends;
+use super::text::read_bytes;
 use crate::args::EvalOutput;
 use crate::exit::Outcome;
 use crate::output::{self, Table};
@@ -65,8 +65,7 @@ fn score(engine: &mut Engine, ids: &[u32], n_top: usize) -> Result<Score, Engine
     let mut last = Vec::new();
     let mut next = 1;
     for chunk in ids.chunks(n_batch) {
-        let batch: Vec<BatchToken> =
-            chunk.iter().map(|&token| BatchToken { token, sequence, output: true }).collect();
+        let batch: Vec<BatchToken> = chunk.iter().map(|&token| BatchToken { token, sequence, output: true }).collect();
         let logits = engine.step(&batch)?;
         for row in logits.rows() {
             if let Some(&token) = ids.get(next) {

@@ -61,7 +61,7 @@ impl Report<'_> {
         if let Ok(spec) = &self.spec {
             writeln!(out, "\nhyper-parameters")?;
             let mut table = Table::default();
-            for (name, value) in hyper(spec) {
+            for (name, value) in hyper(spec).filter(|(_, value)| !value.is_null()) {
                 table.row([name.to_owned(), value.as_str().map_or_else(|| value.to_string(), plain)]);
             }
             table.write(out, "  ")?;
@@ -173,14 +173,19 @@ fn hyper(spec: &ModelSpec) -> impl Iterator<Item = (&'static str, Json)> {
         ("n_ff", json!(spec.n_ff)),
         ("n_vocab", json!(spec.n_vocab)),
         ("n_ctx_train", json!(spec.n_ctx_train)),
-        ("norm_eps", json!(spec.norm_eps)),
+        ("norm_eps", short(spec.norm_eps)),
         ("rope_dims", json!(spec.rope.n_dims)),
-        ("rope_base", json!(spec.rope.base)),
+        ("rope_base", short(spec.rope.base)),
         ("window_tokens", json!(spec.options.window.as_ref().map(|window| window.n_tokens))),
         ("tied_output", json!(spec.options.tied_output)),
         ("weight_bytes", json!(spec.weights.total_bytes())),
     ]
     .into_iter()
+}
+
+/// The shortest number that is this one in single precision; JSON would show it in double.
+fn short(value: f32) -> Json {
+    value.to_string().parse::<f64>().map_or(Json::Null, |value| json!(value))
 }
 
 fn tokenizer_kind(spec: &TokenizerSpec) -> String {
@@ -220,7 +225,7 @@ fn words(value: &Value) -> String {
 fn to_json(value: &Value) -> Json {
     match value {
         Value::Bool(value) => json!(value),
-        Value::F32(value) => json!(value),
+        Value::F32(value) => short(*value),
         Value::F64(value) => json!(value),
         Value::String(text) => json!(String::from_utf8_lossy(text.as_bytes())),
         Value::Array(array) => match first_elems(array) {
@@ -245,7 +250,7 @@ fn first_elems(array: &Array) -> (Vec<Json>, bool) {
     } else if let Some(ints) = array.ints() {
         ints.take(SHOWN_ELEMS).map(Json::from).collect()
     } else if let Some(floats) = array.f32s() {
-        floats.take(SHOWN_ELEMS).map(|float| json!(float)).collect()
+        floats.take(SHOWN_ELEMS).map(short).collect()
     } else if let Some(bools) = array.bools() {
         bools.take(SHOWN_ELEMS).map(Json::from).collect()
     } else {
