@@ -35,16 +35,31 @@ struct Cli {
 #[derive(Subcommand, Debug)]
 pub enum Command {
     /// Answer a prompt; `minfer MODEL PROMPT` is short for it
+    ///
+    /// The answer goes to stdout, everything else to stderr. The first Ctrl+C ends the answer where it is, cleanly, with
+    /// exit code 0; the second ends the program at once, with exit code 130.
     Run(Box<RunArgs>),
     /// Show what is in a model file
+    ///
+    /// Also works for files that minfer cannot run: vocabularies, unknown architectures, unknown tensor formats.
     Inspect(InspectArgs),
     /// Show the compute graph and its memory plan, without running it
+    ///
+    /// Reads only the headers of the file and allocates none of what it plans.
     Graph(GraphArgs),
     /// Turn text into token ids
+    ///
+    /// Begin and end tokens are added as the file says. Spellings of control tokens in the text stay text. Works for files
+    /// that hold only a vocabulary.
     Tokenize(TokenizeArgs),
     /// Measure tokens per second of prefill and decode
+    ///
+    /// Each round reads P tokens into an empty context and then generates N one by one. One round more is made first and
+    /// not counted. The ids are made up.
     Bench(BenchArgs),
     /// Score given text: likelihood, and the logits after it
+    ///
+    /// The figures are those of the text's tokens from the second on, each given all before it.
     Eval(EvalArgs),
 }
 

@@ -5,10 +5,7 @@ use clap::Args;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-/// Answer a prompt.
-///
-/// The answer goes to stdout, everything else to stderr. The first Ctrl+C ends the answer where it is, cleanly, with exit
-/// code 0; the second ends the program at once, with exit code 130.
+/// `minfer run`.
 #[derive(Args, Debug)]
 #[command(after_help = crate::env::help())]
 pub struct RunArgs {

@@ -45,9 +45,7 @@ pub enum GraphKind {
     Decode,
 }
 
-/// Show what is in a model file.
-///
-/// Also works for files that minfer cannot run: vocabularies, unknown architectures, unknown tensor formats.
+/// `minfer inspect`.
 #[derive(Args, Debug)]
 pub struct InspectArgs {
     /// Model file (.gguf; of a split model the first part)
@@ -60,9 +58,7 @@ pub struct InspectArgs {
     pub output: TextOutput,
 }
 
-/// Show the compute graph and its memory plan, without running it.
-///
-/// Reads only the headers of the file and allocates none of what it plans.
+/// `minfer graph`.
 #[derive(Args, Debug)]
 #[command(after_help = crate::env::help())]
 pub struct GraphArgs {
@@ -87,10 +83,7 @@ pub struct GraphArgs {
     pub output: GraphOutput,
 }
 
-/// Turn text into token ids.
-///
-/// Begin and end tokens are added as the file says. Spellings of control tokens in the text stay text. Works for files that
-/// hold only a vocabulary.
+/// `minfer tokenize`.
 #[derive(Args, Debug)]
 #[command(group = ArgGroup::new("source").args(["text", "file"]))]
 pub struct TokenizeArgs {
@@ -113,10 +106,7 @@ pub struct TokenizeArgs {
     pub output: TextOutput,
 }
 
-/// Measure tokens per second of prefill and decode.
-///
-/// Each round reads P tokens into an empty context and then generates N one by one. One round more is made first and not
-/// counted. The ids are made up.
+/// `minfer bench`.
 #[derive(Args, Debug)]
 #[command(after_help = crate::env::help())]
 pub struct BenchArgs {
@@ -144,7 +134,7 @@ pub struct BenchArgs {
     pub output: TableOutput,
 }
 
-/// Score given text: likelihood, and the logits after it.
+/// `minfer eval`.
 #[derive(Args, Debug)]
 #[command(group = ArgGroup::new("source").args(["ids", "text", "file"]).required(true), after_help = crate::env::help())]
 pub struct EvalArgs {
