@@ -2,10 +2,12 @@
 //! assert anything itself.
 
 use minfer_backend::{Backend, ReferenceBackend};
+use minfer_cpu::{CpuBackend, CpuOptions};
 use minfer_engine::{BatchToken, Engine, EngineConfig, Logits, Model, Session};
 use minfer_gguf::GgufFile;
 use minfer_graph::CacheType;
 use minfer_testkit::TinyModel;
+use std::num::NonZeroUsize;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
@@ -17,8 +19,12 @@ pub fn reference() -> Backends {
     vec![Box::new(ReferenceBackend::new())]
 }
 
-/// tmp
-pub fn cpu(_threads: usize) -> Backends { reference() }
+/// The fast backend with this many threads.
+pub fn cpu(threads: usize) -> Backends {
+    let threads = NonZeroUsize::new(threads).expect("at least one thread");
+    let options = CpuOptions { threads, ..CpuOptions::default() };
+    vec![Box::new(CpuBackend::new(options).expect("threads can be started"))]
+}
 
 /// A generated model, loaded.
 pub fn tiny(model: &TinyModel) -> Arc<Model> {

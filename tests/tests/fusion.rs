@@ -4,7 +4,8 @@ use minfer_engine::EngineConfig;
 use minfer_graph::{Fusion, GraphKind, GraphParams, Op};
 use minfer_model::build_graph;
 use minfer_plan::{Plan, PlanOptions, plan};
-use minfer_testkit::{relative_error, tiny_prompt};
+use minfer_testkit::golden::tiny_prompt;
+use minfer_testkit::relative_error;
 use minfer_tests::*;
 
 /// Relative error allowed where the order of additions differs: quantised operands are rounded from values that differ in
