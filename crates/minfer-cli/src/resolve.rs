@@ -206,9 +206,9 @@ fn eval(raw: args::EvalArgs, environment: &Environment) -> Resolved<Eval> {
 
 fn compute(raw: &args::PlanArgs, environment: &Environment) -> Resolved<Compute> {
     let threads = match (raw.threads, environment.threads) {
-        (Some(threads), _) => in_range("--threads", threads, 1..=1024)?,
-        (None, Some(threads)) => in_range("MINFER_THREADS", threads, 1..=1024)?,
-        (None, None) => u32::try_from(minfer::default_threads()).unwrap_or(1),
+        (Some(threads), _) => to_threads("--threads", threads)?,
+        (None, Some(threads)) => to_threads("MINFER_THREADS", threads)?,
+        (None, None) => minfer::default_threads(),
     };
     let fusion = Fusion {
         qkv: !(raw.fusion.no_fuse_qkv || environment.no_fuse_qkv),
@@ -221,7 +221,7 @@ fn compute(raw: &args::PlanArgs, environment: &Environment) -> Resolved<Compute>
             args::Backend::Cpu => BackendKind::Cpu,
             args::Backend::Reference => BackendKind::Reference,
         },
-        threads: NonZeroUsize::new(to_usize(threads)).unwrap_or(NonZeroUsize::MIN),
+        threads,
         simd: environment.simd,
         config: EngineConfig {
             cache_type: match raw.cache_type {
@@ -280,6 +280,11 @@ fn in_range(name: &str, got: u64, range: RangeInclusive<u64>) -> Resolved<u32> {
         .ok()
         .filter(|_| range.contains(&got))
         .ok_or_else(|| Failure::new(format!("{name} is {got}, expected {} to {}", range.start(), range.end())))
+}
+
+fn to_threads(name: &str, got: u64) -> Resolved<NonZeroUsize> {
+    let threads = in_range(name, got, 1..=1024)?;
+    Ok(NonZeroUsize::new(to_usize(threads)).unwrap_or(NonZeroUsize::MIN))
 }
 
 fn to_usize(n: u32) -> usize {

@@ -1,9 +1,10 @@
 //! Backends by name. Takes a kind, a thread count and a SIMD level; gives what an engine is handed.
 
 use crate::error::Error;
-use minfer_backend::{Backend, ReferenceBackend};
-use minfer_cpu::{CpuBackend, SimdLevel};
+use minfer_backend::{Backend, Capabilities, ReferenceBackend};
+use minfer_cpu::{CpuBackend, CpuCapabilities, CpuOptions, SimdLevel, default_threads};
 use std::num::NonZeroUsize;
+use std::sync::Arc;
 
 /// A set of backends.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -32,16 +33,28 @@ pub fn backends(
     threads: Option<NonZeroUsize>,
     simd: Option<SimdLevel>,
 ) -> Result<Vec<Box<dyn Backend>>, Error> {
-    let threads = threads.map_or_else(minfer_cpu::default_threads, NonZeroUsize::get);
-    if let Some(level) = simd.filter(|level| !level.is_available()) {
-        return Err(Error::NoSuchSimd { asked: level.name(), fastest: SimdLevel::detect().name() });
-    }
     Ok(match kind {
-        BackendKind::Cpu => vec![cpu(threads, simd)?],
-        BackendKind::Reference => vec![Box::new(ReferenceBackend::new().with_threads(threads))],
+        BackendKind::Cpu => vec![Box::new(CpuBackend::new(cpu_options(threads, simd))?)],
+        BackendKind::Reference => vec![Box::new(reference(threads))],
     })
 }
 
-fn cpu(threads: usize, _simd: Option<SimdLevel>) -> Result<Box<dyn Backend>, Error> {
-    Ok(Box::new(CpuBackend::new().with_threads(threads)))
+/// What the same backends would answer a planner. Starts no thread and allocates nothing.
+pub fn capabilities(
+    kind: BackendKind,
+    threads: Option<NonZeroUsize>,
+    simd: Option<SimdLevel>,
+) -> Vec<Arc<dyn Capabilities>> {
+    match kind {
+        BackendKind::Cpu => vec![Arc::new(CpuCapabilities::new(cpu_options(threads, simd)))],
+        BackendKind::Reference => vec![reference(threads).capabilities()],
+    }
+}
+
+fn cpu_options(threads: Option<NonZeroUsize>, simd: Option<SimdLevel>) -> CpuOptions {
+    CpuOptions { threads: threads.unwrap_or_else(default_threads), simd }
+}
+
+fn reference(threads: Option<NonZeroUsize>) -> ReferenceBackend {
+    ReferenceBackend::new().with_threads(threads.unwrap_or_else(default_threads).get())
 }

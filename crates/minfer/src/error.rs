@@ -1,5 +1,6 @@
 //! What can go wrong from a path to an answer. Takes the errors of the stages; gives [`Error`].
 
+use minfer_cpu::CpuError;
 use minfer_engine::{EngineError, SamplerError};
 use minfer_text::TextError;
 
@@ -19,12 +20,7 @@ pub enum Error {
     /// A chat with a model that has no template.
     #[error("the model has no chat template: it completes text, but it was not made to chat")]
     NoChatTemplate,
-    /// A SIMD level that this processor lacks.
-    #[error("this processor has no {asked}; its fastest level is {fastest}")]
-    NoSuchSimd {
-        /// The level asked for.
-        asked: &'static str,
-        /// The best there is.
-        fastest: &'static str,
-    },
+    /// Instructions that this processor lacks, or threads that the system does not give.
+    #[error(transparent)]
+    Cpu(#[from] CpuError),
 }

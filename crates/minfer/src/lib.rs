@@ -34,13 +34,13 @@ mod model;
 mod prompt;
 
 pub use answer::{Answer, Generate, Piece};
-pub use backends::{BackendKind, backends};
+pub use backends::{BackendKind, backends, capabilities};
 pub use error::Error;
 pub use model::{Minfer, Options, open, open_with};
 pub use prompt::{Prompt, chat_prompt, text_prompt};
 
 pub use minfer_backend::{Backend, Capabilities};
-pub use minfer_cpu::{SimdLevel, default_threads};
+pub use minfer_cpu::{CpuError, SimdLevel, default_threads};
 pub use minfer_engine::{
     BatchToken, Blueprint, ContextChoice, ContextReason, DEFAULT_N_CTX, EndReason, Engine, EngineConfig, EngineError,
     Logits, MemoryFigures, Model, Sampler, SamplerError, SamplingParams, SequenceId, Session, Timing, choose_n_ctx,

@@ -1,18 +1,16 @@
 //! `minfer graph`: the compute graph and its plan. Reads headers only, allocates nothing of the plan.
 
-use super::backends;
+use super::capabilities;
 use crate::args::GraphOutput;
 use crate::exit::Outcome;
 use crate::output;
 use crate::resolve::Graph;
 use anyhow::Result;
 use minfer::EngineConfig;
-use minfer_backend::Capabilities;
 use minfer_gguf::GgufFile;
 use minfer_graph::{to_dot, to_json, to_text};
 use minfer_model::{build_graph, load_spec};
 use minfer_plan::{PlanOptions, annotations, plan, plan_recorded, plan_text};
-use std::sync::Arc;
 
 /// Prints the planned graph, or the graph after every pass.
 pub fn graph(settings: &Graph) -> Result<Outcome> {
@@ -20,8 +18,7 @@ pub fn graph(settings: &Graph) -> Result<Outcome> {
     let spec = load_spec(&file)?;
     let n_ctx = minfer::choose_n_ctx(settings.n_ctx, 0, 0, spec.n_ctx_train)?.n_ctx;
     let config = EngineConfig { n_ctx, ..settings.compute.config }.checked()?;
-    let capabilities: Vec<Arc<dyn Capabilities>> =
-        backends(&settings.compute)?.iter().map(|backend| backend.capabilities()).collect();
+    let capabilities = capabilities(&settings.compute);
     let graph = build_graph(&spec, &config.graph_params(settings.kind, 0)?)?;
     let options = PlanOptions { strategy: config.strategy };
     if settings.passes {

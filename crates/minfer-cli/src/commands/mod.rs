@@ -11,7 +11,8 @@ mod tokenize;
 use crate::exit::Outcome;
 use crate::output;
 use crate::resolve::{Command, Compute};
-use minfer_backend::Backend;
+use minfer_backend::{Backend, Capabilities};
+use std::sync::Arc;
 
 /// Does what was asked.
 pub fn run(command: Command) -> anyhow::Result<Outcome> {
@@ -34,6 +35,11 @@ fn backends(compute: &Compute) -> anyhow::Result<Vec<Box<dyn Backend>>> {
         output::warn(&format!("{threads} threads on {cores} processors: they will wait for each other"));
     }
     Ok(minfer::backends(compute.backend, Some(compute.threads), compute.simd)?)
+}
+
+/// What they would answer a planner; nothing is started or allocated.
+fn capabilities(compute: &Compute) -> Vec<Arc<dyn Capabilities>> {
+    minfer::capabilities(compute.backend, Some(compute.threads), compute.simd)
 }
 
 /// Backend, threads and instructions in words.

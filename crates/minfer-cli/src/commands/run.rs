@@ -1,7 +1,7 @@
 //! `minfer run`: a prompt becomes an answer. The answer goes to stdout as it comes, everything else to stderr.
 
 use super::text::read_prompt;
-use super::{backend_words, backends};
+use super::{backend_words, backends, capabilities};
 use crate::describe;
 use crate::exit::{Failure, Outcome};
 use crate::output::{self, note};
@@ -37,9 +37,7 @@ pub fn run(settings: Run) -> Result<Outcome> {
     let config = EngineConfig { n_ctx: choice.n_ctx, ..settings.compute.config }.checked()?;
     let watch = Watch::open(&settings.watch, &model.file)?;
     let dumps = Dumps::open(&settings, &model)?;
-    let backends = backends(&settings.compute)?;
-    let capabilities: Vec<_> = backends.iter().map(|backend| backend.capabilities()).collect();
-    let blueprint = Blueprint::new(&model, &config, &capabilities)?;
+    let blueprint = Blueprint::new(&model, &config, &capabilities(&settings.compute))?;
     if !settings.quiet {
         note("model", &describe::model(&model.spec, &model.file));
         note("context", &describe::context(choice, model.spec.n_ctx_train));
@@ -48,7 +46,7 @@ pub fn run(settings: Run) -> Result<Outcome> {
         note("seed", &settings.generate.sampling.seed.to_string());
     }
     dumps.write(&blueprint.plan)?;
-    let mut engine = Engine::from_blueprint(model, backends, config, blueprint)?;
+    let mut engine = Engine::from_blueprint(model, backends(&settings.compute)?, config, blueprint)?;
     watch.attach(&mut engine);
     let mut minfer = Minfer::from(engine);
     let answer = stream(&mut minfer, &prompt.ids, &settings)?;
