@@ -292,29 +292,3 @@ fn contradicting_operands_are_errors_not_panics() {
         assert!(error.contains(expected), "{error}");
     }
 }
-
-/// Not a check but a measurement: `cargo test --release -p minfer-backend -- --ignored --nocapture speed`.
-#[test]
-#[ignore = "reports a speed"]
-fn speed_of_a_product() {
-    let (mut random, mut weights) = (Random::new(13), RandomWeights::new());
-    for (dtype, n) in [(DType::Q4_K, 1), (DType::Q4_K, 40), (DType::Q8_0, 1), (DType::Q8_0, 40)] {
-        let weight = weights.matrix(&mut random, dtype, 4864, 1024);
-        let x = random.floats(n * 1024, 0.0, 1.0);
-        let matrix = product::Matrix {
-            bytes: &weight.bytes,
-            dtype,
-            rows: weight.rows,
-            cols: weight.cols,
-            row_bytes: dtype.row_bytes(weight.cols).unwrap(),
-        };
-        let seconds = (0..20).map(|_| {
-            let start = std::time::Instant::now();
-            product::product(1, &matrix, &x).unwrap();
-            start.elapsed().as_secs_f64()
-        });
-        let seconds = seconds.fold(f64::INFINITY, f64::min);
-        let products = (n * weight.rows * weight.cols) as f64;
-        println!("{dtype} {n} tokens, 1 thread: {:.2} ms, {:.2} G products/s", seconds * 1e3, products / seconds / 1e9);
-    }
-}

@@ -4,11 +4,10 @@
 //! [u8; 128]`; the scale of group `g` is `d · (s - 32)`, where `s` has nibble `g` of `scales_l` below and bits
 //! `2 g, 2 g + 1` of `scales_h` above. Nibbles lie as in [`super::per32`].
 
-use super::per32::{first8, scales};
-use super::{CHUNK, Chunk, Format, u16_at};
+use super::per32::{Levels, levels, scales};
+use super::{Chunk, Format, u16_at};
 use crate::simd::Simd;
 use minfer_gguf::block::IQ4_CURVE;
-use minfer_graph::DType;
 
 /// The curve with one scale per 32.
 pub(crate) struct Iq4Nl;
@@ -24,8 +23,17 @@ fn curve<S: Simd>() -> [u8; 16] {
     levels
 }
 
+impl Levels for Iq4Nl {
+    const BYTES: usize = 18;
+
+    #[inline(always)]
+    unsafe fn levels<S: Simd>(s: S, block: *const u8) -> S::B {
+        // SAFETY: the block is readable.
+        unsafe { s.lookup(s.nibbles(block.add(2)), &curve::<S>()) }
+    }
+}
+
 impl Format for Iq4Nl {
-    const DTYPE: DType = DType::IQ4_NL;
     const BLOCK: usize = 32;
     const GROUP: usize = 32;
     const HAS_MIN: bool = false;
@@ -34,20 +42,15 @@ impl Format for Iq4Nl {
 
     #[inline(always)]
     unsafe fn unpack<S: Simd>(s: S, blocks: *const u8, n_blocks: usize, out: &mut Chunk) {
-        let curve = curve::<S>();
-        // SAFETY: `n_blocks` blocks of 18 bytes are readable; at most eight fit the chunk.
+        // SAFETY: the blocks are readable.
         unsafe {
-            scales(s, blocks, 18, n_blocks, first8(&mut out.d));
-            for block in 0..n_blocks.min(CHUNK / 32) {
-                let to = out.q.as_mut_ptr().add(block * 32);
-                s.lookup32(blocks.add(block * 18 + 2), curve.as_ptr(), to);
-            }
+            scales(s, blocks, Self::BYTES, n_blocks, &mut out.d);
+            levels::<S, Self>(s, blocks, n_blocks, out);
         }
     }
 }
 
 impl Format for Iq4Xs {
-    const DTYPE: DType = DType::IQ4_XS;
     const BLOCK: usize = 256;
     const GROUP: usize = 32;
     const HAS_MIN: bool = false;
@@ -60,12 +63,18 @@ impl Format for Iq4Xs {
         // SAFETY: a block of 136 bytes is readable.
         unsafe {
             let d = s.half(u16_at(block));
-            let high = u32::from(u16_at(block.add(2)));
-            let low = u32::from_le(block.add(4).cast::<u32>().read_unaligned());
+            let high = u64::from(u16_at(block.add(2)));
+            let low = u64::from(u32::from_le(block.add(4).cast::<u32>().read_unaligned()));
+            let mut scales = 0;
             for g in 0..8 {
-                let scale = (low >> (4 * g) & 15) | (high >> (2 * g) & 3) << 4;
-                out.d[g] = d * (scale as i32 - 32) as f32;
-                s.lookup32(block.add(8 + 16 * g), curve.as_ptr(), out.q.as_mut_ptr().add(32 * g));
+                scales |= ((low >> (4 * g) & 15) | (high >> (2 * g) & 3) << 4) << (8 * g);
+            }
+            s.scale8(scales, 32.0, d, out.d.as_mut_ptr());
+            for j in 0..4 {
+                let levels = block.add(8 + 32 * j);
+                let (first, second) = (s.nibbles(levels), s.nibbles(levels.add(16)));
+                let to = out.q.as_mut_ptr().add(64 * j);
+                s.store_b2(to, s.lookup(first, &curve), s.lookup(second, &curve));
             }
         }
     }

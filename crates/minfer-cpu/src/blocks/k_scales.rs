@@ -25,10 +25,10 @@ pub(super) unsafe fn unpack<S: Simd>(s: S, block: *const u8, out: &mut Chunk) {
     const TOP: u32 = 0x3030_3030;
     let scales = [words[0] & SIX, (words[2] & FOUR) | (words[0] >> 2 & TOP)];
     let minima = [words[1] & SIX, (words[2] >> 4 & FOUR) | (words[1] >> 2 & TOP)];
-    let bytes = |w: [u32; 2]| (u64::from(w[0]) | u64::from(w[1]) << 32).to_le_bytes();
-    let (scales, minima) = (bytes(scales), bytes(minima));
-    for g in 0..8 {
-        out.d[g] = d * f32::from(scales[g]);
-        out.m[g] = -(dmin * f32::from(minima[g]));
+    let bytes = |w: [u32; 2]| u64::from(w[0]) | u64::from(w[1]) << 32;
+    // SAFETY: room for eight each.
+    unsafe {
+        s.scale8(bytes(scales), 0.0, d, out.d.as_mut_ptr());
+        s.scale8(bytes(minima), 0.0, -dmin, out.m.as_mut_ptr());
     }
 }

@@ -25,21 +25,19 @@ pub(crate) const CHUNK: usize = 256;
 pub(crate) struct Chunk {
     /// The integers, in element order.
     pub q: [u8; CHUNK],
-    /// Scale of each group; the last three are only ever read beside others.
-    pub d: [f32; 32],
+    /// Scale of each group.
+    pub d: [f32; 16],
     /// Addend of each group, if the format has such.
     pub m: [f32; 16],
 }
 
 impl Chunk {
     /// All elements zero.
-    pub const ZERO: Chunk = Chunk { q: [0; CHUNK], d: [0.0; 32], m: [0.0; 16] };
+    pub const ZERO: Chunk = Chunk { q: [0; CHUNK], d: [0.0; 16], m: [0.0; 16] };
 }
 
 /// A quantised weight format.
 pub(crate) trait Format: 'static {
-    /// Its name in files.
-    const DTYPE: DType;
     /// Elements of a block: 32 or 256.
     const BLOCK: usize;
     /// Elements that share a scale: 16 or 32.

@@ -4,7 +4,6 @@
 
 use super::{CHUNK, Chunk, Format, u16_at};
 use crate::simd::Simd;
-use minfer_graph::DType;
 
 /// Signed bytes; value `d · q`.
 pub(crate) struct Q8_0;
@@ -22,7 +21,7 @@ pub(crate) struct Q5_1;
 /// # Safety
 /// `n_blocks <= 8` blocks of `stride` bytes are readable from `at`.
 #[inline(always)]
-pub(super) unsafe fn scales<S: Simd>(s: S, at: *const u8, stride: usize, n_blocks: usize, out: &mut [f32; 8]) {
+pub(super) unsafe fn scales<S: Simd>(s: S, at: *const u8, stride: usize, n_blocks: usize, out: &mut [f32; 16]) {
     let mut halves = [0u16; 8];
     for (i, half) in halves.iter_mut().enumerate() {
         if i < n_blocks {
@@ -30,53 +29,60 @@ pub(super) unsafe fn scales<S: Simd>(s: S, at: *const u8, stride: usize, n_block
             *half = unsafe { u16_at(at.add(i * stride)) };
         }
     }
-    // SAFETY: eight in, eight out.
-    unsafe { s.halves8(halves.as_ptr(), out.as_mut_ptr()) }
+    // SAFETY: `out` has room for eight.
+    unsafe { s.halves8(halves, out.as_mut_ptr()) }
 }
 
-/// The first eight entries.
-#[inline(always)]
-pub(super) fn first8<const N: usize>(a: &mut [f32; N]) -> &mut [f32; 8] {
-    a.first_chunk_mut().expect("at least eight")
+/// How the 32 levels of one block become bytes.
+pub(super) trait Levels {
+    /// Bytes of a block.
+    const BYTES: usize;
+
+    /// The levels of a block, in element order.
+    ///
+    /// # Safety
+    /// The block is readable.
+    unsafe fn levels<S: Simd>(s: S, block: *const u8) -> S::B;
 }
 
-/// Splits 16 bytes of nibbles into 32 bytes.
+/// Unpacks the levels of blocks, two at a time; where there is no second, the first again.
 ///
 /// # Safety
-/// 16 bytes readable, 32 writable.
+/// `n_blocks <= 8` blocks are readable.
 #[inline(always)]
-unsafe fn nibbles(from: *const u8, to: *mut u8) {
-    // SAFETY: as promised by the caller.
-    let bytes = unsafe { from.cast::<[u8; 16]>().read_unaligned() };
-    let mut out = [0u8; 32];
-    for i in 0..16 {
-        out[i] = bytes[i] & 15;
-        out[i + 16] = bytes[i] >> 4;
-    }
-    // SAFETY: as promised by the caller.
-    unsafe { to.cast::<[u8; 32]>().write_unaligned(out) }
-}
-
-/// The same with a fifth bit each.
-///
-/// # Safety
-/// Four bytes readable from `high`, 16 from `from`; 32 writable.
-#[inline(always)]
-unsafe fn nibbles_and_bit<S: Simd>(s: S, high: *const u8, from: *const u8, to: *mut u8) {
-    let mut bits = [0u8; 32];
-    // SAFETY: as promised by the caller; `bits` has 32 bytes.
-    unsafe {
-        s.bits32(u32::from_le(high.cast::<u32>().read_unaligned()), bits.as_mut_ptr());
-        nibbles(from, to);
-        let out = &mut *to.cast::<[u8; 32]>();
-        for i in 0..32 {
-            out[i] |= bits[i];
+pub(super) unsafe fn levels<S: Simd, L: Levels>(s: S, blocks: *const u8, n_blocks: usize, out: &mut Chunk) {
+    for i in (0..n_blocks.min(CHUNK / 32)).step_by(2) {
+        // SAFETY: block `i` is there, and so is the next one, or it is not read; the chunk has room for pairs.
+        unsafe {
+            let first = blocks.add(i * L::BYTES);
+            let second = if i + 1 < n_blocks { first.add(L::BYTES) } else { first };
+            let (first, second) = (L::levels(s, first), L::levels(s, second));
+            s.store_b2(out.q.as_mut_ptr().add(i * 32), first, second);
         }
     }
 }
 
+/// Nibbles with a fifth bit.
+///
+/// # Safety
+/// Four bytes are readable from `high`, 16 from `low`.
+#[inline(always)]
+unsafe fn five_bits<S: Simd>(s: S, high: *const u8, low: *const u8) -> S::B {
+    // SAFETY: as promised by the caller.
+    unsafe { s.or_b(s.nibbles(low), s.bits(u32::from_le(high.cast::<u32>().read_unaligned()))) }
+}
+
+impl Levels for Q8_0 {
+    const BYTES: usize = 34;
+
+    #[inline(always)]
+    unsafe fn levels<S: Simd>(s: S, block: *const u8) -> S::B {
+        // SAFETY: the block is readable.
+        unsafe { s.xor_b(s.load_b(block.add(2)), s.splat_b(S::WIDE_BIAS)) }
+    }
+}
+
 impl Format for Q8_0 {
-    const DTYPE: DType = DType::Q8_0;
     const BLOCK: usize = 32;
     const GROUP: usize = 32;
     const HAS_MIN: bool = false;
@@ -85,22 +91,25 @@ impl Format for Q8_0 {
 
     #[inline(always)]
     unsafe fn unpack<S: Simd>(s: S, blocks: *const u8, n_blocks: usize, out: &mut Chunk) {
-        // SAFETY: `n_blocks` blocks of 34 bytes are readable.
+        // SAFETY: the blocks are readable.
         unsafe {
-            scales(s, blocks, 34, n_blocks, first8(&mut out.d));
-            for block in 0..n_blocks.min(CHUNK / 32) {
-                let levels = blocks.add(block * 34 + 2).cast::<[u8; 32]>().read_unaligned();
-                let out: &mut [u8; 32] = &mut *out.q.as_mut_ptr().add(block * 32).cast();
-                for i in 0..32 {
-                    out[i] = levels[i] ^ S::WIDE_BIAS;
-                }
-            }
+            scales(s, blocks, Self::BYTES, n_blocks, &mut out.d);
+            levels::<S, Self>(s, blocks, n_blocks, out);
         }
     }
 }
 
+impl Levels for Q4_0 {
+    const BYTES: usize = 18;
+
+    #[inline(always)]
+    unsafe fn levels<S: Simd>(s: S, block: *const u8) -> S::B {
+        // SAFETY: the block is readable.
+        unsafe { s.nibbles(block.add(2)) }
+    }
+}
+
 impl Format for Q4_0 {
-    const DTYPE: DType = DType::Q4_0;
     const BLOCK: usize = 32;
     const GROUP: usize = 32;
     const HAS_MIN: bool = false;
@@ -109,18 +118,25 @@ impl Format for Q4_0 {
 
     #[inline(always)]
     unsafe fn unpack<S: Simd>(s: S, blocks: *const u8, n_blocks: usize, out: &mut Chunk) {
-        // SAFETY: `n_blocks` blocks of 18 bytes are readable; at most eight fit the chunk.
+        // SAFETY: the blocks are readable.
         unsafe {
-            scales(s, blocks, 18, n_blocks, first8(&mut out.d));
-            for block in 0..n_blocks.min(CHUNK / 32) {
-                nibbles(blocks.add(block * 18 + 2), out.q.as_mut_ptr().add(block * 32));
-            }
+            scales(s, blocks, Self::BYTES, n_blocks, &mut out.d);
+            levels::<S, Self>(s, blocks, n_blocks, out);
         }
     }
 }
 
+impl Levels for Q4_1 {
+    const BYTES: usize = 20;
+
+    #[inline(always)]
+    unsafe fn levels<S: Simd>(s: S, block: *const u8) -> S::B {
+        // SAFETY: the block is readable.
+        unsafe { s.nibbles(block.add(4)) }
+    }
+}
+
 impl Format for Q4_1 {
-    const DTYPE: DType = DType::Q4_1;
     const BLOCK: usize = 32;
     const GROUP: usize = 32;
     const HAS_MIN: bool = true;
@@ -129,19 +145,26 @@ impl Format for Q4_1 {
 
     #[inline(always)]
     unsafe fn unpack<S: Simd>(s: S, blocks: *const u8, n_blocks: usize, out: &mut Chunk) {
-        // SAFETY: `n_blocks` blocks of 20 bytes are readable; at most eight fit the chunk.
+        // SAFETY: the blocks are readable.
         unsafe {
-            scales(s, blocks, 20, n_blocks, first8(&mut out.d));
-            scales(s, blocks.add(2), 20, n_blocks, first8(&mut out.m));
-            for block in 0..n_blocks.min(CHUNK / 32) {
-                nibbles(blocks.add(block * 20 + 4), out.q.as_mut_ptr().add(block * 32));
-            }
+            scales(s, blocks, Self::BYTES, n_blocks, &mut out.d);
+            scales(s, blocks.add(2), Self::BYTES, n_blocks, &mut out.m);
+            levels::<S, Self>(s, blocks, n_blocks, out);
         }
     }
 }
 
+impl Levels for Q5_0 {
+    const BYTES: usize = 22;
+
+    #[inline(always)]
+    unsafe fn levels<S: Simd>(s: S, block: *const u8) -> S::B {
+        // SAFETY: the block is readable.
+        unsafe { five_bits(s, block.add(2), block.add(6)) }
+    }
+}
+
 impl Format for Q5_0 {
-    const DTYPE: DType = DType::Q5_0;
     const BLOCK: usize = 32;
     const GROUP: usize = 32;
     const HAS_MIN: bool = false;
@@ -150,19 +173,25 @@ impl Format for Q5_0 {
 
     #[inline(always)]
     unsafe fn unpack<S: Simd>(s: S, blocks: *const u8, n_blocks: usize, out: &mut Chunk) {
-        // SAFETY: `n_blocks` blocks of 22 bytes are readable; at most eight fit the chunk.
+        // SAFETY: the blocks are readable.
         unsafe {
-            scales(s, blocks, 22, n_blocks, first8(&mut out.d));
-            for block in 0..n_blocks.min(CHUNK / 32) {
-                let at = blocks.add(block * 22);
-                nibbles_and_bit(s, at.add(2), at.add(6), out.q.as_mut_ptr().add(block * 32));
-            }
+            scales(s, blocks, Self::BYTES, n_blocks, &mut out.d);
+            levels::<S, Self>(s, blocks, n_blocks, out);
         }
     }
 }
 
+impl Levels for Q5_1 {
+    const BYTES: usize = 24;
+
+    #[inline(always)]
+    unsafe fn levels<S: Simd>(s: S, block: *const u8) -> S::B {
+        // SAFETY: the block is readable.
+        unsafe { five_bits(s, block.add(4), block.add(8)) }
+    }
+}
+
 impl Format for Q5_1 {
-    const DTYPE: DType = DType::Q5_1;
     const BLOCK: usize = 32;
     const GROUP: usize = 32;
     const HAS_MIN: bool = true;
@@ -171,14 +200,11 @@ impl Format for Q5_1 {
 
     #[inline(always)]
     unsafe fn unpack<S: Simd>(s: S, blocks: *const u8, n_blocks: usize, out: &mut Chunk) {
-        // SAFETY: `n_blocks` blocks of 24 bytes are readable; at most eight fit the chunk.
+        // SAFETY: the blocks are readable.
         unsafe {
-            scales(s, blocks, 24, n_blocks, first8(&mut out.d));
-            scales(s, blocks.add(2), 24, n_blocks, first8(&mut out.m));
-            for block in 0..n_blocks.min(CHUNK / 32) {
-                let at = blocks.add(block * 24);
-                nibbles_and_bit(s, at.add(4), at.add(8), out.q.as_mut_ptr().add(block * 32));
-            }
+            scales(s, blocks, Self::BYTES, n_blocks, &mut out.d);
+            scales(s, blocks.add(2), Self::BYTES, n_blocks, &mut out.m);
+            levels::<S, Self>(s, blocks, n_blocks, out);
         }
     }
 }

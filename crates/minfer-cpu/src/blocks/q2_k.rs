@@ -3,13 +3,11 @@
 
 use super::{Chunk, Format, u16_at};
 use crate::simd::Simd;
-use minfer_graph::DType;
 
 /// 2 bits, 4-bit scale and minimum per 16.
 pub(crate) struct Q2K;
 
 impl Format for Q2K {
-    const DTYPE: DType = DType::Q2_K;
     const BLOCK: usize = 256;
     const GROUP: usize = 16;
     const HAS_MIN: bool = true;
@@ -19,24 +17,21 @@ impl Format for Q2K {
     #[inline(always)]
     unsafe fn unpack<S: Simd>(s: S, block: *const u8, _n_blocks: usize, out: &mut Chunk) {
         // SAFETY: a block of 84 bytes is readable.
-        let (scales, levels, d, dmin) = unsafe {
-            (
-                &*block.cast::<[u8; 16]>(),
-                &*block.add(16).cast::<[[u8; 32]; 2]>(),
-                s.half(u16_at(block.add(80))),
-                s.half(u16_at(block.add(82))),
-            )
-        };
-        for g in 0..16 {
-            out.d[g] = d * f32::from(scales[g] & 15);
-            out.m[g] = -(dmin * f32::from(scales[g] >> 4));
-        }
-        let (out, _) = out.q.as_chunks_mut::<32>();
-        for h in 0..2 {
-            for j in 0..4 {
-                for i in 0..32 {
-                    out[4 * h + j][i] = levels[h][i] >> (2 * j) & 3;
-                }
+        unsafe {
+            let (d, dmin) = (s.half(u16_at(block.add(80))), s.half(u16_at(block.add(82))));
+            for j in 0..2 {
+                let scales = u64::from_le(block.add(8 * j).cast::<u64>().read_unaligned());
+                const FOUR: u64 = 0x0f0f_0f0f_0f0f_0f0f;
+                s.scale8(scales & FOUR, 0.0, d, out.d.as_mut_ptr().add(8 * j));
+                s.scale8(scales >> 4 & FOUR, 0.0, -dmin, out.m.as_mut_ptr().add(8 * j));
+            }
+            let two = s.splat_b(3);
+            for h in 0..2 {
+                let levels = s.load_b(block.add(16 + 32 * h));
+                let (q0, q1) = (s.and_b(levels, two), s.and_b(s.shr_b::<2>(levels), two));
+                let (q2, q3) = (s.and_b(s.shr_b::<4>(levels), two), s.and_b(s.shr_b::<6>(levels), two));
+                s.store_b2(out.q.as_mut_ptr().add(128 * h), q0, q1);
+                s.store_b2(out.q.as_mut_ptr().add(128 * h + 64), q2, q3);
             }
         }
     }

@@ -5,13 +5,11 @@
 
 use super::{Chunk, Format, u16_at};
 use crate::simd::Simd;
-use minfer_graph::DType;
 
 /// 3 bits, signed 6-bit scale per 16.
 pub(crate) struct Q3K;
 
 impl Format for Q3K {
-    const DTYPE: DType = DType::Q3_K;
     const BLOCK: usize = 256;
     const GROUP: usize = 16;
     const HAS_MIN: bool = false;
@@ -21,36 +19,51 @@ impl Format for Q3K {
     #[inline(always)]
     unsafe fn unpack<S: Simd>(s: S, block: *const u8, _n_blocks: usize, out: &mut Chunk) {
         // SAFETY: a block of 110 bytes is readable.
-        let (high, levels, words, d) = unsafe {
-            (
-                &*block.cast::<[u8; 32]>(),
-                &*block.add(32).cast::<[[u8; 32]; 2]>(),
-                block.add(96).cast::<[u32; 3]>().read_unaligned().map(u32::from_le),
-                s.half(u16_at(block.add(108))),
-            )
-        };
-        // Four scales at a time, one per byte.
-        const FOUR: u32 = 0x0f0f_0f0f;
-        const TWO: u32 = 0x0303_0303;
-        let top = |j: u32| (words[2] >> (2 * j) & TWO) << 4;
-        let scales = [
-            (words[0] & FOUR) | top(0),
-            (words[1] & FOUR) | top(1),
-            (words[0] >> 4 & FOUR) | top(2),
-            (words[1] >> 4 & FOUR) | top(3),
-        ];
-        for g in 0..16 {
-            let scale = scales[g / 4].to_le_bytes()[g % 4];
-            out.d[g] = d * (i32::from(scale) - 32) as f32;
-        }
-        let (out, _) = out.q.as_chunks_mut::<32>();
-        for h in 0..2 {
-            for j in 0..4 {
-                for i in 0..32 {
-                    let third = high[i] >> (4 * h + j) & 1;
-                    out[4 * h + j][i] = (levels[h][i] >> (2 * j) & 3) | third << 2;
-                }
+        unsafe {
+            let d = s.half(u16_at(block.add(108)));
+            let words = block.add(96).cast::<[u32; 3]>().read_unaligned();
+            scales(s, words.map(u32::from_le), d, out);
+            let (two, third) = (s.splat_b(3), s.splat_b(4));
+            let high = s.load_b(block);
+            // Bit `g` at the place of the third bit.
+            let tops = [
+                s.shl_b::<2>(high),
+                s.shl_b::<1>(high),
+                high,
+                s.shr_b::<1>(high),
+                s.shr_b::<2>(high),
+                s.shr_b::<3>(high),
+                s.shr_b::<4>(high),
+                s.shr_b::<5>(high),
+            ];
+            for h in 0..2 {
+                let levels = s.load_b(block.add(32 + 32 * h));
+                let (q0, q1) = (s.and_b(levels, two), s.and_b(s.shr_b::<2>(levels), two));
+                let (q2, q3) = (s.and_b(s.shr_b::<4>(levels), two), s.and_b(s.shr_b::<6>(levels), two));
+                let tops = [tops[4 * h], tops[4 * h + 1], tops[4 * h + 2], tops[4 * h + 3]];
+                let q0 = s.or_b(q0, s.and_b(tops[0], third));
+                let q1 = s.or_b(q1, s.and_b(tops[1], third));
+                let q2 = s.or_b(q2, s.and_b(tops[2], third));
+                let q3 = s.or_b(q3, s.and_b(tops[3], third));
+                s.store_b2(out.q.as_mut_ptr().add(128 * h), q0, q1);
+                s.store_b2(out.q.as_mut_ptr().add(128 * h + 64), q2, q3);
             }
         }
+    }
+}
+
+/// The 16 scales, four at a time, one per byte.
+#[inline(always)]
+fn scales<S: Simd>(s: S, words: [u32; 3], d: f32, out: &mut Chunk) {
+    const FOUR: u32 = 0x0f0f_0f0f;
+    const TWO: u32 = 0x0303_0303;
+    let top = |j: u32| (words[2] >> (2 * j) & TWO) << 4;
+    let pair = |first: u32, second: u32| u64::from(first) | u64::from(second) << 32;
+    let low = pair((words[0] & FOUR) | top(0), (words[1] & FOUR) | top(1));
+    let high = pair((words[0] >> 4 & FOUR) | top(2), (words[1] >> 4 & FOUR) | top(3));
+    // SAFETY: room for 16.
+    unsafe {
+        s.scale8(low, 32.0, d, out.d.as_mut_ptr());
+        s.scale8(high, 32.0, d, out.d.as_mut_ptr().add(8));
     }
 }

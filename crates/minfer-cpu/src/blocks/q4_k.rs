@@ -3,13 +3,11 @@
 
 use super::{Chunk, Format, k_scales};
 use crate::simd::Simd;
-use minfer_graph::DType;
 
 /// 4 bits, 6-bit scale and minimum per 32.
 pub(crate) struct Q4K;
 
 impl Format for Q4K {
-    const DTYPE: DType = DType::Q4_K;
     const BLOCK: usize = 256;
     const GROUP: usize = 32;
     const HAS_MIN: bool = true;
@@ -19,15 +17,13 @@ impl Format for Q4K {
     #[inline(always)]
     unsafe fn unpack<S: Simd>(s: S, block: *const u8, _n_blocks: usize, out: &mut Chunk) {
         // SAFETY: a block of 144 bytes is readable.
-        let levels = unsafe {
+        unsafe {
             k_scales::unpack(s, block, out);
-            &*block.add(16).cast::<[[u8; 32]; 4]>()
-        };
-        let (out, _) = out.q.as_chunks_mut::<64>();
-        for j in 0..4 {
-            for i in 0..32 {
-                out[j][i] = levels[j][i] & 15;
-                out[j][i + 32] = levels[j][i] >> 4;
+            let four = s.splat_b(15);
+            for j in 0..4 {
+                let levels = s.load_b(block.add(16 + 32 * j));
+                let (low, high) = (s.and_b(levels, four), s.and_b(s.shr_b::<4>(levels), four));
+                s.store_b2(out.q.as_mut_ptr().add(64 * j), low, high);
             }
         }
     }

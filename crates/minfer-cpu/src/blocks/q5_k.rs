@@ -3,13 +3,11 @@
 
 use super::{Chunk, Format, k_scales};
 use crate::simd::Simd;
-use minfer_graph::DType;
 
 /// 5 bits, 6-bit scale and minimum per 32.
 pub(crate) struct Q5K;
 
 impl Format for Q5K {
-    const DTYPE: DType = DType::Q5_K;
     const BLOCK: usize = 256;
     const GROUP: usize = 32;
     const HAS_MIN: bool = true;
@@ -19,15 +17,27 @@ impl Format for Q5K {
     #[inline(always)]
     unsafe fn unpack<S: Simd>(s: S, block: *const u8, _n_blocks: usize, out: &mut Chunk) {
         // SAFETY: a block of 176 bytes is readable.
-        let (high, levels) = unsafe {
+        unsafe {
             k_scales::unpack(s, block, out);
-            (&*block.add(16).cast::<[u8; 32]>(), &*block.add(48).cast::<[[u8; 32]; 4]>())
-        };
-        let (out, _) = out.q.as_chunks_mut::<64>();
-        for j in 0..4 {
-            for i in 0..32 {
-                out[j][i] = (levels[j][i] & 15) | (high[i] >> (2 * j) & 1) << 4;
-                out[j][i + 32] = levels[j][i] >> 4 | (high[i] >> (2 * j + 1) & 1) << 4;
+            let (four, fifth) = (s.splat_b(15), s.splat_b(16));
+            let high = s.load_b(block.add(16));
+            // Bit `g` at the place of the fifth bit.
+            let tops = [
+                s.shl_b::<4>(high),
+                s.shl_b::<3>(high),
+                s.shl_b::<2>(high),
+                s.shl_b::<1>(high),
+                high,
+                s.shr_b::<1>(high),
+                s.shr_b::<2>(high),
+                s.shr_b::<3>(high),
+            ];
+            for j in 0..4 {
+                let levels = s.load_b(block.add(48 + 32 * j));
+                let (low, high) = (s.and_b(levels, four), s.and_b(s.shr_b::<4>(levels), four));
+                let low = s.or_b(low, s.and_b(tops[2 * j], fifth));
+                let high = s.or_b(high, s.and_b(tops[2 * j + 1], fifth));
+                s.store_b2(out.q.as_mut_ptr().add(64 * j), low, high);
             }
         }
     }

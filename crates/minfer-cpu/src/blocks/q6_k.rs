@@ -4,13 +4,11 @@
 
 use super::{Chunk, Format, u16_at};
 use crate::simd::Simd;
-use minfer_graph::DType;
 
 /// 6 bits, signed 8-bit scale per 16.
 pub(crate) struct Q6K;
 
 impl Format for Q6K {
-    const DTYPE: DType = DType::Q6_K;
     const BLOCK: usize = 256;
     const GROUP: usize = 16;
     const HAS_MIN: bool = false;
@@ -20,25 +18,23 @@ impl Format for Q6K {
     #[inline(always)]
     unsafe fn unpack<S: Simd>(s: S, block: *const u8, _n_blocks: usize, out: &mut Chunk) {
         // SAFETY: a block of 210 bytes is readable.
-        let (low, high, scales, d) = unsafe {
-            (
-                &*block.cast::<[[[u8; 32]; 2]; 2]>(),
-                &*block.add(128).cast::<[[u8; 32]; 2]>(),
-                &*block.add(192).cast::<[i8; 16]>(),
-                s.half(u16_at(block.add(208))),
-            )
-        };
-        for g in 0..16 {
-            out.d[g] = d * f32::from(scales[g]);
-        }
-        let (out, _) = out.q.as_chunks_mut::<32>();
-        for h in 0..2 {
-            for i in 0..32 {
-                let top = high[h][i];
-                out[4 * h][i] = (low[h][0][i] & 15) | (top & 3) << 4;
-                out[4 * h + 1][i] = (low[h][1][i] & 15) | (top >> 2 & 3) << 4;
-                out[4 * h + 2][i] = low[h][0][i] >> 4 | (top >> 4 & 3) << 4;
-                out[4 * h + 3][i] = low[h][1][i] >> 4 | (top >> 6) << 4;
+        unsafe {
+            let d = s.half(u16_at(block.add(208)));
+            for j in 0..2 {
+                let scales = u64::from_le(block.add(192 + 8 * j).cast::<u64>().read_unaligned());
+                // Signed bytes as unsigned ones that are 128 too great.
+                s.scale8(scales ^ 0x8080_8080_8080_8080, 128.0, d, out.d.as_mut_ptr().add(8 * j));
+            }
+            let (four, two) = (s.splat_b(15), s.splat_b(0x30));
+            for h in 0..2 {
+                let (a, b) = (s.load_b(block.add(64 * h)), s.load_b(block.add(64 * h + 32)));
+                let top = s.load_b(block.add(128 + 32 * h));
+                let q0 = s.or_b(s.and_b(a, four), s.and_b(s.shl_b::<4>(top), two));
+                let q1 = s.or_b(s.and_b(b, four), s.and_b(s.shl_b::<2>(top), two));
+                let q2 = s.or_b(s.and_b(s.shr_b::<4>(a), four), s.and_b(top, two));
+                let q3 = s.or_b(s.and_b(s.shr_b::<4>(b), four), s.and_b(s.shr_b::<2>(top), two));
+                s.store_b2(out.q.as_mut_ptr().add(128 * h), q0, q1);
+                s.store_b2(out.q.as_mut_ptr().add(128 * h + 64), q2, q3);
             }
         }
     }

@@ -31,12 +31,12 @@ impl Kernel for Multiply<'_> {
     fn call<S: Simd>(self, s: S) {
         // SAFETY: `Part::compute` was promised that the part lies within matrix, activations and tile.
         unsafe {
-            if self.part.x.n_tokens <= GEMV_TOKENS {
+            if self.part.x.n_tokens <= GEMV_TOKENS || const { S::PORTABLE } {
                 rows(s, &self.part);
-            } else if S::LANES == 16 {
+            } else if const { S::LANES == 16 } {
                 panels::<S, 2, 6>(s, &self.part, self.panel);
             } else {
-                panels::<S, 2, 4>(s, &self.part, self.panel);
+                panels::<S, 1, 4>(s, &self.part, self.panel);
             }
         }
     }
@@ -73,12 +73,24 @@ unsafe fn convert<S: Simd>(s: S, dtype: DType, row: *const u8, col: usize, n: us
     }
 }
 
-/// Few tokens: row by row.
+/// Few tokens at a time, row by row.
 ///
 /// # Safety
-/// The part lies within matrix, activations and tile; it has at most `GEMV_TOKENS` tokens.
+/// The part lies within matrix, activations and tile.
 #[inline(always)]
 unsafe fn rows<S: Simd>(s: S, part: &Part) {
+    for first in (0..part.n_tokens).step_by(GEMV_TOKENS) {
+        // SAFETY: as promised by the caller.
+        unsafe { some_rows(s, part, first, GEMV_TOKENS.min(part.n_tokens - first)) };
+    }
+}
+
+/// `n <= GEMV_TOKENS` tokens from `first` on.
+///
+/// # Safety
+/// As for [`rows`].
+#[inline(always)]
+unsafe fn some_rows<S: Simd>(s: S, part: &Part, first: usize, n_tokens: usize) {
     let cols = part.matrix.cols;
     let mut slice = [0.0; SLICE];
     for row in 0..part.n_rows {
@@ -88,8 +100,8 @@ unsafe fn rows<S: Simd>(s: S, part: &Part) {
             // SAFETY: the columns lie within the row and within the tokens' rows.
             unsafe {
                 convert(s, part.matrix.dtype, part.row(row), col, n, &mut slice);
-                for (token, acc) in accs.iter_mut().enumerate().take(part.n_tokens) {
-                    let x = part.x_row(token).cast::<f32>().add(col);
+                for (token, acc) in accs.iter_mut().enumerate().take(n_tokens) {
+                    let x = part.x_row(first + token).cast::<f32>().add(col);
                     for at in (0..n).step_by(4 * S::LANES) {
                         for (i, acc) in acc.iter_mut().enumerate() {
                             let at = at + i * S::LANES;
@@ -102,10 +114,10 @@ unsafe fn rows<S: Simd>(s: S, part: &Part) {
                 }
             }
         }
-        for (token, acc) in accs.iter().enumerate().take(part.n_tokens) {
+        for (token, acc) in accs.iter().enumerate().take(n_tokens) {
             let sum = s.add(s.add(acc[0], acc[1]), s.add(acc[2], acc[3]));
             // SAFETY: the tile has room for the part.
-            unsafe { *part.tile.add(token * part.stride + row) = s.sum(sum) };
+            unsafe { *part.tile.add((first + token) * part.stride + row) = s.sum(sum) };
         }
     }
 }
@@ -135,9 +147,9 @@ unsafe fn panels<S: Simd, const R: usize, const T: usize>(s: S, part: &Part, pan
                         2 => s.vectorize(Micro::<R, 2>(job)),
                         3 => s.vectorize(Micro::<R, 3>(job)),
                         4 => s.vectorize(Micro::<R, 4>(job)),
-                        5 => s.vectorize(Micro::<R, 5>(job)),
-                        6 => s.vectorize(Micro::<R, 6>(job)),
-                        _ => unreachable!("at most six tokens at a time"),
+                        5 if const { R == 2 } => s.vectorize(Micro::<R, 5>(job)),
+                        6 if const { R == 2 } => s.vectorize(Micro::<R, 6>(job)),
+                        _ => unreachable!("`panels` are given fewer tokens at a time"),
                     }
                     token += n_tokens;
                 }

@@ -42,7 +42,8 @@ impl<F: Format> Kernel for Multiply<'_, F> {
         // SAFETY: `Part::compute` was promised that the part lies within matrix, activations and tile.
         unsafe {
             // Registers: sums and totals of R · T vectors each, R of weights, and some more.
-            if S::LANES == 16 {
+            // `const`, so that only the branch taken is compiled.
+            if const { S::LANES == 16 } {
                 multiply::<S, F, 2, 6>(s, &self.part, self.panel, self.rows);
             } else {
                 multiply::<S, F, 1, 4>(s, &self.part, self.panel, self.rows);
@@ -111,13 +112,16 @@ struct Job<'a> {
 unsafe fn by_class<S: Simd, F: Format, const R: usize>(s: S, n: usize, job: Job<'_>) {
     // SAFETY: as promised by the caller.
     unsafe {
-        match (F::GROUP, F::HAS_MIN, F::WIDE) {
-            (32, true, false) => by_tokens::<S, R, 32, true, false>(s, n, job),
-            (32, false, false) => by_tokens::<S, R, 32, false, false>(s, n, job),
-            (32, false, true) => by_tokens::<S, R, 32, false, true>(s, n, job),
-            (16, true, false) => by_tokens::<S, R, 16, true, false>(s, n, job),
-            (16, false, false) => by_tokens::<S, R, 16, false, false>(s, n, job),
-            _ => unreachable!("no format is of this class"),
+        if const { F::GROUP == 32 && F::HAS_MIN } {
+            by_tokens::<S, R, 32, true, false>(s, n, job)
+        } else if const { F::GROUP == 32 && F::WIDE } {
+            by_tokens::<S, R, 32, false, true>(s, n, job)
+        } else if const { F::GROUP == 32 } {
+            by_tokens::<S, R, 32, false, false>(s, n, job)
+        } else if const { F::HAS_MIN } {
+            by_tokens::<S, R, 16, true, false>(s, n, job)
+        } else {
+            by_tokens::<S, R, 16, false, false>(s, n, job)
         }
     }
 }
@@ -138,9 +142,9 @@ unsafe fn by_tokens<S: Simd, const R: usize, const G: usize, const MIN: bool, co
         2 => s.vectorize(Micro::<R, 2, G, MIN, WIDE>(job)),
         3 => s.vectorize(Micro::<R, 3, G, MIN, WIDE>(job)),
         4 => s.vectorize(Micro::<R, 4, G, MIN, WIDE>(job)),
-        5 => s.vectorize(Micro::<R, 5, G, MIN, WIDE>(job)),
-        6 => s.vectorize(Micro::<R, 6, G, MIN, WIDE>(job)),
-        _ => unreachable!("at most six tokens at a time"),
+        5 if const { R == 2 } => s.vectorize(Micro::<R, 5, G, MIN, WIDE>(job)),
+        6 if const { R == 2 } => s.vectorize(Micro::<R, 6, G, MIN, WIDE>(job)),
+        _ => unreachable!("`multiply` takes fewer tokens at a time"),
     }
 }
 

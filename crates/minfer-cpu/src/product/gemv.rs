@@ -79,7 +79,7 @@ unsafe fn multiply<S: Simd, F: Format, const ONE: bool>(s: S, part: &Part, first
     let chunk_bytes = CHUNK / F::BLOCK * part.matrix.dtype.block_bytes();
     let zero = Acc::<S> { products: s.splat(0.0), sums: s.splat(0.0) };
     let mut tails = [Tail { q: [0; CHUNK], d: [0.0; 8], sums: [0; 16] }; GEMV_TOKENS];
-    if rest > 0 {
+    if const { F::BLOCK == 32 } && rest > 0 {
         for (token, tail) in tails.iter_mut().enumerate().take(n) {
             // SAFETY: the tail of the row is `rest` elements from `n_whole` whole chunks on.
             unsafe {
@@ -106,7 +106,7 @@ unsafe fn multiply<S: Simd, F: Format, const ONE: bool>(s: S, part: &Part, first
                     *acc = dot::<S, F>(s, &chunk, activations(part, first + token, index), *acc);
                 }
             }
-            if rest > 0 {
+            if const { F::BLOCK == 32 } && rest > 0 {
                 F::unpack(s, start.add(n_whole * chunk_bytes), rest / F::BLOCK, &mut chunk);
                 for (token, acc) in accs.iter_mut().enumerate().take(n) {
                     let tail = &tails[token];
@@ -144,15 +144,14 @@ unsafe fn activations(part: &Part, token: usize, index: usize) -> X {
 #[inline(always)]
 unsafe fn dot<S: Simd, F: Format>(s: S, chunk: &Chunk, x: X, acc: Acc<S>) -> Acc<S> {
     let Acc { mut products, mut sums } = acc;
-    let mut scales = [0.0f32; 32];
-    // SAFETY: chunk and `x` have 256 elements; `scales` has room for 16 and three more to be read.
+    // SAFETY: chunk and `x` have 256 elements.
     unsafe {
-        s.scale_groups(F::GROUP, chunk.d.as_ptr(), x.d, scales.as_mut_ptr());
+        let scales = s.scale_groups(F::GROUP, chunk.d.as_ptr(), x.d);
         for v in 0..CHUNK / (4 * S::LANES) {
             let at = v * 4 * S::LANES;
             let (w, q) = (s.load_i(chunk.q.as_ptr().add(at)), s.load_i(x.q.add(at)));
             let dots = if F::WIDE { s.dot_wide(s.zero_i(), w, q) } else { s.dot(s.zero_i(), w, q) };
-            products = s.fma(s.to_f(dots), s.spread(F::GROUP, scales.as_ptr(), v), products);
+            products = s.fma(s.to_f(dots), s.spread(F::GROUP, scales, v), products);
         }
         if F::HAS_MIN {
             sums = s.add_sums(F::GROUP, chunk.m.as_ptr(), x.d, x.sums, sums);

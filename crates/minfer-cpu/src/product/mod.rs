@@ -22,7 +22,7 @@ use crate::simd::Simd;
 use crate::work::{Check, Fault, Matrix, Task};
 use epilogue::Epilogue;
 use minfer_backend::BackendError;
-use minfer_graph::{Op, ValueType};
+use minfer_graph::ValueType;
 
 /// Most tokens that are multiplied straight on the file's layout. Measured: from here on panels are faster.
 pub(crate) const GEMV_TOKENS: usize = 8;
@@ -218,7 +218,7 @@ impl<S: Simd> FormatVisitor for Multiply<'_, S> {
     #[inline(always)]
     fn visit<F: Format>(self) {
         // By the batch, not by the part: the last part of a large batch is computed like the others.
-        if self.part.x.n_tokens <= GEMV_TOKENS {
+        if self.part.x.n_tokens <= GEMV_TOKENS || const { S::PORTABLE } {
             self.s.vectorize(gemv::Multiply::<F>::new(self.part));
         } else {
             self.s.vectorize(gemm::Multiply::<F>::new(self.part, self.panel, self.rows));

@@ -28,8 +28,11 @@ fn enable_avxvnni<K: Kernel>(kernel: K, s: V256<true>) -> K::Out {
 impl<const VNNI: bool> Simd for V256<VNNI> {
     type F = __m256;
     type I = __m256i;
+    type B = __m256i;
+    type Scales = [__m256; 2];
     const LANES: usize = 8;
     const WIDE_BIAS: u8 = if VNNI { 128 } else { 0 };
+    const PORTABLE: bool = false;
 
     #[inline(always)]
     fn vectorize<K: Kernel>(self, kernel: K) -> K::Out {
@@ -208,33 +211,44 @@ impl<const VNNI: bool> Simd for V256<VNNI> {
         unsafe { _mm_cvtss_f32(_mm_cvtph_ps(_mm_cvtsi32_si128(i32::from(bits)))) }
     }
     #[inline(always)]
-    unsafe fn halves8(self, bits: *const u16, to: *mut f32) {
-        // SAFETY: the caller lets us read and write eight, which is LANES.
-        unsafe { self.store(to, self.load_f16(bits)) }
-    }
-    #[inline(always)]
-    unsafe fn spread(self, group: usize, scales: *const f32, v: usize) -> __m256 {
-        // SAFETY: the token stands for the instructions; a vector covers one group of 32 or two of 16.
+    unsafe fn halves8(self, bits: [u16; 8], to: *mut f32) {
+        // SAFETY: the token stands for the instructions; the caller lets us write eight.
         unsafe {
-            if group == 32 {
-                return self.splat(*scales.add(v));
-            }
-            let (low, high) = (_mm_set1_ps(*scales.add(2 * v)), _mm_set1_ps(*scales.add(2 * v + 1)));
-            _mm256_set_m128(high, low)
+            let [a, b, c, d, e, f, g, h] = bits.map(|b| b as i16);
+            _mm256_storeu_ps(to, _mm256_cvtph_ps(_mm_setr_epi16(a, b, c, d, e, f, g, h)))
         }
     }
     #[inline(always)]
-    unsafe fn scale_groups(self, group: usize, d: *const f32, x_d: *const f32, to: *mut f32) {
-        // SAFETY: the token stands for the instructions; 8 or 16 scales, eight of the activations, room for the products.
+    unsafe fn scale8(self, bytes: u64, minus: f32, factor: f32, to: *mut f32) {
+        // SAFETY: the token stands for the instructions; the caller lets us write eight.
+        unsafe {
+            let levels = _mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(_mm_cvtsi64_si128(bytes as i64)));
+            _mm256_storeu_ps(to, _mm256_mul_ps(_mm256_sub_ps(levels, _mm256_set1_ps(minus)), _mm256_set1_ps(factor)));
+        }
+    }
+    #[inline(always)]
+    unsafe fn scale_groups(self, group: usize, d: *const f32, x_d: *const f32) -> [__m256; 2] {
+        // SAFETY: the token stands for the instructions; 8 or 16 scales, eight of the activations.
         unsafe {
             let x_d = _mm256_loadu_ps(x_d);
             if group == 32 {
-                return _mm256_storeu_ps(to, _mm256_mul_ps(_mm256_loadu_ps(d), x_d));
+                return [_mm256_mul_ps(_mm256_loadu_ps(d), x_d); 2];
             }
             let low = _mm256_permutevar8x32_ps(x_d, _mm256_setr_epi32(0, 0, 1, 1, 2, 2, 3, 3));
             let high = _mm256_permutevar8x32_ps(x_d, _mm256_setr_epi32(4, 4, 5, 5, 6, 6, 7, 7));
-            _mm256_storeu_ps(to, _mm256_mul_ps(_mm256_loadu_ps(d), low));
-            _mm256_storeu_ps(to.add(8), _mm256_mul_ps(_mm256_loadu_ps(d.add(8)), high));
+            [_mm256_mul_ps(_mm256_loadu_ps(d), low), _mm256_mul_ps(_mm256_loadu_ps(d.add(8)), high)]
+        }
+    }
+    #[inline(always)]
+    fn spread(self, group: usize, scales: [__m256; 2], v: usize) -> __m256 {
+        // SAFETY: the token stands for the instructions. A vector covers one group of 32 or two of 16.
+        unsafe {
+            if group == 32 {
+                return _mm256_permutevar8x32_ps(scales[0], _mm256_set1_epi32(v as i32));
+            }
+            let (first, second) = ((2 * v % 8) as i32, (2 * v % 8 + 1) as i32);
+            let index = _mm256_setr_epi32(first, first, first, first, second, second, second, second);
+            _mm256_permutevar8x32_ps(scales[v / 4], index)
         }
     }
     #[inline(always)]
@@ -254,21 +268,76 @@ impl<const VNNI: bool> Simd for V256<VNNI> {
             _mm256_fmadd_ps(_mm256_loadu_ps(m.add(8)), _mm256_mul_ps(high, high_sums), acc)
         }
     }
+
     #[inline(always)]
-    unsafe fn lookup32(self, nibbles: *const u8, table: *const u8, to: *mut u8) {
-        // SAFETY: the token stands for the instructions; 16 bytes in, a table of 16, 32 bytes out.
-        unsafe { lookup32(nibbles, table, to) }
+    unsafe fn load_b(self, from: *const u8) -> __m256i {
+        // SAFETY: the token stands for the instructions, the caller lets us read 32 bytes.
+        unsafe { _mm256_loadu_si256(from.cast()) }
     }
     #[inline(always)]
-    unsafe fn bits32(self, bits: u32, to: *mut u8) {
-        // SAFETY: the token stands for the instructions; 32 bytes out. Byte `i` gets the byte of `bits` that holds bit
-        // `i`, and keeps only that bit.
+    fn splat_b(self, x: u8) -> __m256i {
+        // SAFETY: the token stands for the instructions.
+        unsafe { _mm256_set1_epi8(x as i8) }
+    }
+    #[inline(always)]
+    fn and_b(self, a: __m256i, b: __m256i) -> __m256i {
+        // SAFETY: the token stands for the instructions.
+        unsafe { _mm256_and_si256(a, b) }
+    }
+    #[inline(always)]
+    fn or_b(self, a: __m256i, b: __m256i) -> __m256i {
+        // SAFETY: the token stands for the instructions.
+        unsafe { _mm256_or_si256(a, b) }
+    }
+    #[inline(always)]
+    fn xor_b(self, a: __m256i, b: __m256i) -> __m256i {
+        // SAFETY: the token stands for the instructions.
+        unsafe { _mm256_xor_si256(a, b) }
+    }
+    #[inline(always)]
+    fn shr_b<const N: i32>(self, a: __m256i) -> __m256i {
+        // SAFETY: the token stands for the instructions.
+        unsafe { _mm256_srli_epi16::<N>(a) }
+    }
+    #[inline(always)]
+    fn shl_b<const N: i32>(self, a: __m256i) -> __m256i {
+        // SAFETY: the token stands for the instructions.
+        unsafe { _mm256_slli_epi16::<N>(a) }
+    }
+    #[inline(always)]
+    unsafe fn nibbles(self, from: *const u8) -> __m256i {
+        // SAFETY: the token stands for the instructions, the caller lets us read 16 bytes.
+        unsafe {
+            let bytes = _mm_loadu_si128(from.cast());
+            _mm256_and_si256(_mm256_set_m128i(_mm_srli_epi16::<4>(bytes), bytes), _mm256_set1_epi8(15))
+        }
+    }
+    #[inline(always)]
+    fn lookup(self, index: __m256i, table: &[u8; 16]) -> __m256i {
+        // SAFETY: the token stands for the instructions; the table has 16 bytes.
+        unsafe {
+            let table = _mm_loadu_si128(table.as_ptr().cast());
+            _mm256_shuffle_epi8(_mm256_broadcastsi128_si256(table), index)
+        }
+    }
+    #[inline(always)]
+    unsafe fn store_b2(self, to: *mut u8, low: __m256i, high: __m256i) {
+        // SAFETY: the token stands for the instructions, the caller lets us write 64 bytes.
+        unsafe {
+            _mm256_storeu_si256(to.cast(), low);
+            _mm256_storeu_si256(to.add(32).cast(), high);
+        }
+    }
+    #[inline(always)]
+    fn bits(self, bits: u32) -> __m256i {
+        // SAFETY: the token stands for the instructions. Byte `i` gets the byte of `bits` that holds bit `i`, and keeps
+        // only that bit.
         unsafe {
             let spread = _mm256_setr_epi64x(0, 0x0101_0101_0101_0101, 0x0202_0202_0202_0202, 0x0303_0303_0303_0303);
             let bytes = _mm256_shuffle_epi8(_mm256_set1_epi32(bits as i32), spread);
             let bit = _mm256_set1_epi64x(0x8040_2010_0804_0201_u64 as i64);
             let set = _mm256_cmpeq_epi8(_mm256_and_si256(bytes, bit), bit);
-            _mm256_storeu_si256(to.cast(), _mm256_and_si256(set, _mm256_set1_epi8(16)));
+            _mm256_and_si256(set, _mm256_set1_epi8(16))
         }
     }
     #[inline(always)]
@@ -304,23 +373,5 @@ impl<const VNNI: bool> Simd for V256<VNNI> {
     fn prefetch(self, at: *const u8) {
         // SAFETY: a prefetch never faults.
         unsafe { _mm_prefetch::<_MM_HINT_T0>(at.cast()) }
-    }
-}
-
-/// Shared with the wider level.
-///
-/// # Safety
-/// AVX2 is there; 16 bytes and a table of 16 are readable, 32 bytes writable.
-#[inline(always)]
-pub(super) unsafe fn lookup32(nibbles: *const u8, table: *const u8, to: *mut u8) {
-    // SAFETY: as promised by the caller.
-    unsafe {
-        let bytes = _mm_loadu_si128(nibbles.cast());
-        let table = _mm_loadu_si128(table.cast());
-        let mask = _mm_set1_epi8(15);
-        let low = _mm_and_si128(bytes, mask);
-        let high = _mm_and_si128(_mm_srli_epi16::<4>(bytes), mask);
-        _mm_storeu_si128(to.cast(), _mm_shuffle_epi8(table, low));
-        _mm_storeu_si128(to.add(16).cast(), _mm_shuffle_epi8(table, high));
     }
 }

@@ -1,6 +1,6 @@
 //! The vector machine in 512 bits: AVX-512 F, BW, VL, DQ and VNNI.
 
-use super::{Kernel, Simd, SimdLevel, avx2};
+use super::{Kernel, Simd, SimdLevel};
 use core::arch::x86_64::*;
 
 /// A token: exists only where the processor has AVX-512 F, BW, VL, DQ and VNNI, AVX2, FMA and F16C.
@@ -22,8 +22,11 @@ fn enable<K: Kernel>(kernel: K, s: V512) -> K::Out {
 impl Simd for V512 {
     type F = __m512;
     type I = __m512i;
+    type B = __m256i;
+    type Scales = __m512;
     const LANES: usize = 16;
     const WIDE_BIAS: u8 = 128;
+    const PORTABLE: bool = false;
 
     #[inline(always)]
     fn vectorize<K: Kernel>(self, kernel: K) -> K::Out {
@@ -189,34 +192,43 @@ impl Simd for V512 {
         unsafe { _mm_cvtss_f32(_mm_cvtph_ps(_mm_cvtsi32_si128(i32::from(bits)))) }
     }
     #[inline(always)]
-    unsafe fn halves8(self, bits: *const u16, to: *mut f32) {
-        // SAFETY: the token stands for the instructions; the caller lets us read and write eight.
-        unsafe { _mm256_storeu_ps(to, _mm256_cvtph_ps(_mm_loadu_si128(bits.cast()))) }
+    unsafe fn halves8(self, bits: [u16; 8], to: *mut f32) {
+        // SAFETY: the token stands for the instructions; the caller lets us write eight.
+        unsafe {
+            let [a, b, c, d, e, f, g, h] = bits.map(|b| b as i16);
+            _mm256_storeu_ps(to, _mm256_cvtph_ps(_mm_setr_epi16(a, b, c, d, e, f, g, h)))
+        }
     }
     #[inline(always)]
-    unsafe fn spread(self, group: usize, scales: *const f32, v: usize) -> __m512 {
-        // SAFETY: the token stands for the instructions; a vector covers two groups of 32 or four of 16, and four
-        // floats from the first of them are readable.
+    unsafe fn scale8(self, bytes: u64, minus: f32, factor: f32, to: *mut f32) {
+        // SAFETY: the token stands for the instructions; the caller lets us write eight.
         unsafe {
-            let per_vector = 64 / group;
-            let scales = _mm512_castps128_ps512(_mm_loadu_ps(scales.add(v * per_vector)));
+            let levels = _mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(_mm_cvtsi64_si128(bytes as i64)));
+            _mm256_storeu_ps(to, _mm256_mul_ps(_mm256_sub_ps(levels, _mm256_set1_ps(minus)), _mm256_set1_ps(factor)));
+        }
+    }
+    #[inline(always)]
+    unsafe fn scale_groups(self, group: usize, d: *const f32, x_d: *const f32) -> __m512 {
+        // SAFETY: the token stands for the instructions; 8 or 16 scales, eight of the activations.
+        unsafe {
+            let x_d = _mm256_loadu_ps(x_d);
+            if group == 32 {
+                return _mm512_castps256_ps512(_mm256_mul_ps(_mm256_loadu_ps(d), x_d));
+            }
+            _mm512_mul_ps(_mm512_loadu_ps(d), twice_each(x_d))
+        }
+    }
+    #[inline(always)]
+    fn spread(self, group: usize, scales: __m512, v: usize) -> __m512 {
+        // SAFETY: the token stands for the instructions. A vector covers two groups of 32 or four of 16.
+        unsafe {
             let index = if group == 32 {
                 _mm512_setr_epi32(0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1)
             } else {
                 _mm512_setr_epi32(0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3)
             };
-            _mm512_permutexvar_ps(index, scales)
-        }
-    }
-    #[inline(always)]
-    unsafe fn scale_groups(self, group: usize, d: *const f32, x_d: *const f32, to: *mut f32) {
-        // SAFETY: the token stands for the instructions; 8 or 16 scales, eight of the activations, room for the products.
-        unsafe {
-            let x_d = _mm256_loadu_ps(x_d);
-            if group == 32 {
-                return _mm256_storeu_ps(to, _mm256_mul_ps(_mm256_loadu_ps(d), x_d));
-            }
-            _mm512_storeu_ps(to, _mm512_mul_ps(_mm512_loadu_ps(d), twice_each(x_d)));
+            let first = _mm512_set1_epi32((v * 64 / group) as i32);
+            _mm512_permutexvar_ps(_mm512_add_epi32(index, first), scales)
         }
     }
     #[inline(always)]
@@ -234,15 +246,68 @@ impl Simd for V512 {
             _mm512_fmadd_ps(_mm512_loadu_ps(m), sums, acc)
         }
     }
+
     #[inline(always)]
-    unsafe fn lookup32(self, nibbles: *const u8, table: *const u8, to: *mut u8) {
-        // SAFETY: the token stands for the instructions; 16 bytes in, a table of 16, 32 bytes out.
-        unsafe { avx2::lookup32(nibbles, table, to) }
+    unsafe fn load_b(self, from: *const u8) -> __m256i {
+        // SAFETY: the token stands for the instructions, the caller lets us read 32 bytes.
+        unsafe { _mm256_loadu_si256(from.cast()) }
     }
     #[inline(always)]
-    unsafe fn bits32(self, bits: u32, to: *mut u8) {
-        // SAFETY: the token stands for the instructions; 32 bytes out.
-        unsafe { _mm256_storeu_si256(to.cast(), _mm256_maskz_set1_epi8(bits, 16)) }
+    fn splat_b(self, x: u8) -> __m256i {
+        // SAFETY: the token stands for the instructions.
+        unsafe { _mm256_set1_epi8(x as i8) }
+    }
+    #[inline(always)]
+    fn and_b(self, a: __m256i, b: __m256i) -> __m256i {
+        // SAFETY: the token stands for the instructions.
+        unsafe { _mm256_and_si256(a, b) }
+    }
+    #[inline(always)]
+    fn or_b(self, a: __m256i, b: __m256i) -> __m256i {
+        // SAFETY: the token stands for the instructions.
+        unsafe { _mm256_or_si256(a, b) }
+    }
+    #[inline(always)]
+    fn xor_b(self, a: __m256i, b: __m256i) -> __m256i {
+        // SAFETY: the token stands for the instructions.
+        unsafe { _mm256_xor_si256(a, b) }
+    }
+    #[inline(always)]
+    fn shr_b<const N: i32>(self, a: __m256i) -> __m256i {
+        // SAFETY: the token stands for the instructions.
+        unsafe { _mm256_srli_epi16::<N>(a) }
+    }
+    #[inline(always)]
+    fn shl_b<const N: i32>(self, a: __m256i) -> __m256i {
+        // SAFETY: the token stands for the instructions.
+        unsafe { _mm256_slli_epi16::<N>(a) }
+    }
+    #[inline(always)]
+    unsafe fn nibbles(self, from: *const u8) -> __m256i {
+        // SAFETY: the token stands for the instructions, the caller lets us read 16 bytes.
+        unsafe {
+            let bytes = _mm_loadu_si128(from.cast());
+            _mm256_and_si256(_mm256_set_m128i(_mm_srli_epi16::<4>(bytes), bytes), _mm256_set1_epi8(15))
+        }
+    }
+    #[inline(always)]
+    fn lookup(self, index: __m256i, table: &[u8; 16]) -> __m256i {
+        // SAFETY: the token stands for the instructions; the table has 16 bytes.
+        unsafe {
+            let table = _mm_loadu_si128(table.as_ptr().cast());
+            _mm256_shuffle_epi8(_mm256_broadcastsi128_si256(table), index)
+        }
+    }
+    #[inline(always)]
+    unsafe fn store_b2(self, to: *mut u8, low: __m256i, high: __m256i) {
+        // SAFETY: the token stands for the instructions, the caller lets us write 64 bytes. One store, so that it
+        // forwards to the load of the whole vector that follows.
+        unsafe { _mm512_storeu_si512(to.cast(), _mm512_inserti64x4::<1>(_mm512_castsi256_si512(low), high)) }
+    }
+    #[inline(always)]
+    fn bits(self, bits: u32) -> __m256i {
+        // SAFETY: the token stands for the instructions.
+        unsafe { _mm256_maskz_set1_epi8(bits, 16) }
     }
     #[inline(always)]
     unsafe fn transpose(self, from: *const u8, from_stride: usize, to: *mut u8, to_stride: usize) {

@@ -33,11 +33,18 @@ pub(crate) trait Simd: Copy + Send + Sync + 'static {
     type F: Copy;
     /// `LANES` 32-bit integers, or `4 · LANES` bytes.
     type I: Copy;
+    /// 32 bytes.
+    type B: Copy;
+    /// A float for each of up to 16 groups.
+    type Scales: Copy;
     /// Floats in a vector: 8 or 16.
     const LANES: usize;
     /// What is added (modulo 256) to signed 8-bit weights before [`Simd::dot_wide`]: 128 where the instruction wants
     /// unsigned bytes, 0 where it takes signed ones.
     const WIDE_BIAS: u8;
+
+    /// Whether this is plain code, where few registers make panels no faster than rows.
+    const PORTABLE: bool;
 
     /// Runs a kernel with this level's instructions enabled.
     fn vectorize<K: Kernel>(self, kernel: K) -> K::Out;
@@ -103,19 +110,40 @@ pub(crate) trait Simd: Copy + Send + Sync + 'static {
     /// The float of a half float's bits.
     fn half(self, bits: u16) -> f32;
     /// Eight half floats to floats.
-    unsafe fn halves8(self, bits: *const u16, to: *mut f32);
-    /// The bytes of vector `v` of a run of 256 belong to groups of `group` (16 or 32) bytes: spreads their scales
-    /// over its 32-bit lanes. `scales` holds one float per group and three more readable ones.
-    unsafe fn spread(self, group: usize, scales: *const f32, v: usize) -> Self::F;
-    /// Products of the scales of the groups of 256 weights with those of the eight blocks of 32 activations: 8 or 16.
-    unsafe fn scale_groups(self, group: usize, d: *const f32, x_d: *const f32, to: *mut f32);
+    unsafe fn halves8(self, bits: [u16; 8], to: *mut f32);
+    /// Eight unsigned bytes, the lowest first: writes `(byte - minus) · factor`.
+    unsafe fn scale8(self, bytes: u64, minus: f32, factor: f32, to: *mut f32);
+    /// Products of the scales of the groups (of 16 or 32) of 256 weights with those of the eight blocks of 32
+    /// activations.
+    unsafe fn scale_groups(self, group: usize, d: *const f32, x_d: *const f32) -> Self::Scales;
+    /// The bytes of vector `v` of a run of 256 belong to groups of 16 or 32: spreads their scales over its 32-bit lanes.
+    fn spread(self, group: usize, scales: Self::Scales, v: usize) -> Self::F;
     /// Adds, spread over any lanes, `m[g] · x_d[block of g] · sum of levels in g` over the groups of 256 elements. There
     /// are 8 or 16 groups, 8 `x_d`, and 16 `sums` over 16 levels each.
     unsafe fn add_sums(self, group: usize, m: *const f32, x_d: *const f32, sums: *const i16, acc: Self::F) -> Self::F;
-    /// Writes the low nibbles of 16 bytes, then the high ones, each looked up in `table`.
-    unsafe fn lookup32(self, nibbles: *const u8, table: *const u8, to: *mut u8);
-    /// Writes 32 bytes: 16 where the bit is set, else 0.
-    unsafe fn bits32(self, bits: u32, to: *mut u8);
+
+    /// Reads 32 bytes.
+    unsafe fn load_b(self, from: *const u8) -> Self::B;
+    /// Writes 64 bytes.
+    unsafe fn store_b2(self, to: *mut u8, low: Self::B, high: Self::B);
+    /// All bytes `x`.
+    fn splat_b(self, x: u8) -> Self::B;
+    /// Bitwise and.
+    fn and_b(self, a: Self::B, b: Self::B) -> Self::B;
+    /// Bitwise or.
+    fn or_b(self, a: Self::B, b: Self::B) -> Self::B;
+    /// Bitwise exclusive or.
+    fn xor_b(self, a: Self::B, b: Self::B) -> Self::B;
+    /// Shifts bytes right; the bits shifted in may be a neighbour's.
+    fn shr_b<const N: i32>(self, a: Self::B) -> Self::B;
+    /// Shifts bytes left; the bits shifted in may be a neighbour's.
+    fn shl_b<const N: i32>(self, a: Self::B) -> Self::B;
+    /// The low nibbles of 16 bytes, then the high ones.
+    unsafe fn nibbles(self, from: *const u8) -> Self::B;
+    /// Looks up bytes below 16 in a table of 16.
+    fn lookup(self, index: Self::B, table: &[u8; 16]) -> Self::B;
+    /// Byte `i` is 16 where bit `i` is set, else 0.
+    fn bits(self, bits: u32) -> Self::B;
     /// Transposes `LANES` rows of `LANES` 32-bit units: unit `i` of row `r` becomes unit `r` of vector `i`. Strides are
     /// in bytes.
     unsafe fn transpose(self, from: *const u8, from_stride: usize, to: *mut u8, to_stride: usize);

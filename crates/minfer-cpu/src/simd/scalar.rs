@@ -10,6 +10,7 @@ pub(crate) struct Scalar;
 const N: usize = 8;
 type F = [f32; N];
 type I = [i32; N];
+type B = [u8; 32];
 
 #[inline(always)]
 fn map(a: F, b: F, f: impl Fn(f32, f32) -> f32) -> F {
@@ -19,8 +20,11 @@ fn map(a: F, b: F, f: impl Fn(f32, f32) -> f32) -> F {
 impl Simd for Scalar {
     type F = F;
     type I = I;
+    type B = B;
+    type Scales = [f32; 16];
     const LANES: usize = N;
     const WIDE_BIAS: u8 = 0;
+    const PORTABLE: bool = true;
 
     #[inline(always)]
     fn vectorize<K: Kernel>(self, kernel: K) -> K::Out {
@@ -162,21 +166,27 @@ impl Simd for Scalar {
         f16::from_bits(bits).to_f32_const()
     }
     #[inline(always)]
-    unsafe fn halves8(self, bits: *const u16, to: *mut f32) {
-        // SAFETY: the caller lets us read and write eight.
-        unsafe { self.store(to, self.load_f16(bits)) }
+    unsafe fn halves8(self, bits: [u16; 8], to: *mut f32) {
+        // SAFETY: the caller lets us write eight.
+        unsafe { self.store(to, bits.map(|b| f16::from_bits(b).to_f32_const())) }
     }
     #[inline(always)]
-    unsafe fn spread(self, group: usize, scales: *const f32, v: usize) -> F {
-        // SAFETY: 256 bytes are eight vectors, so `v` is below 8 and the index below the number of groups.
-        std::array::from_fn(|lane| unsafe { *scales.add((v * 32 + lane * 4) / group) })
+    unsafe fn scale8(self, bytes: u64, minus: f32, factor: f32, to: *mut f32) {
+        // SAFETY: the caller lets us write eight.
+        unsafe { self.store(to, bytes.to_le_bytes().map(|b| (f32::from(b) - minus) * factor)) }
     }
     #[inline(always)]
-    unsafe fn scale_groups(self, group: usize, d: *const f32, x_d: *const f32, to: *mut f32) {
-        for g in 0..256 / group {
-            // SAFETY: one scale per group, one per block of activations, room for the products.
-            unsafe { *to.add(g) = *d.add(g) * x_d.add(g * group / 32).read_unaligned() }
+    unsafe fn scale_groups(self, group: usize, d: *const f32, x_d: *const f32) -> [f32; 16] {
+        let mut scales = [0.0; 16];
+        for (g, scale) in scales.iter_mut().enumerate().take(256 / group) {
+            // SAFETY: one scale per group, one per block of activations.
+            *scale = unsafe { *d.add(g) * x_d.add(g * group / 32).read_unaligned() };
         }
+        scales
+    }
+    #[inline(always)]
+    fn spread(self, group: usize, scales: [f32; 16], v: usize) -> F {
+        std::array::from_fn(|lane| scales[(v * 32 + lane * 4) / group])
     }
     #[inline(always)]
     unsafe fn add_sums(self, group: usize, m: *const f32, x_d: *const f32, sums: *const i16, acc: F) -> F {
@@ -190,23 +200,54 @@ impl Simd for Scalar {
         }
         acc
     }
+
     #[inline(always)]
-    unsafe fn lookup32(self, nibbles: *const u8, table: *const u8, to: *mut u8) {
-        for i in 0..16 {
-            // SAFETY: 16 bytes in, a table of 16, 32 bytes out.
-            unsafe {
-                let byte = *nibbles.add(i);
-                *to.add(i) = *table.add(usize::from(byte & 15));
-                *to.add(i + 16) = *table.add(usize::from(byte >> 4));
-            }
-        }
+    unsafe fn load_b(self, from: *const u8) -> B {
+        // SAFETY: the caller lets us read 32 bytes.
+        unsafe { from.cast::<B>().read_unaligned() }
     }
     #[inline(always)]
-    unsafe fn bits32(self, bits: u32, to: *mut u8) {
-        for i in 0..32 {
-            // SAFETY: 32 bytes out.
-            unsafe { *to.add(i) = ((bits >> i & 1) << 4) as u8 }
-        }
+    unsafe fn store_b2(self, to: *mut u8, low: B, high: B) {
+        // SAFETY: the caller lets us write 64 bytes.
+        unsafe { to.cast::<[B; 2]>().write_unaligned([low, high]) }
+    }
+    #[inline(always)]
+    fn splat_b(self, x: u8) -> B {
+        [x; 32]
+    }
+    #[inline(always)]
+    fn and_b(self, a: B, b: B) -> B {
+        std::array::from_fn(|i| a[i] & b[i])
+    }
+    #[inline(always)]
+    fn or_b(self, a: B, b: B) -> B {
+        std::array::from_fn(|i| a[i] | b[i])
+    }
+    #[inline(always)]
+    fn xor_b(self, a: B, b: B) -> B {
+        std::array::from_fn(|i| a[i] ^ b[i])
+    }
+    #[inline(always)]
+    fn shr_b<const BY: i32>(self, a: B) -> B {
+        a.map(|x| x >> BY)
+    }
+    #[inline(always)]
+    fn shl_b<const BY: i32>(self, a: B) -> B {
+        a.map(|x| x << BY)
+    }
+    #[inline(always)]
+    unsafe fn nibbles(self, from: *const u8) -> B {
+        // SAFETY: the caller lets us read 16 bytes.
+        let bytes = unsafe { from.cast::<[u8; 16]>().read_unaligned() };
+        std::array::from_fn(|i| if i < 16 { bytes[i] & 15 } else { bytes[i - 16] >> 4 })
+    }
+    #[inline(always)]
+    fn lookup(self, index: B, table: &[u8; 16]) -> B {
+        index.map(|i| table[usize::from(i & 15)])
+    }
+    #[inline(always)]
+    fn bits(self, bits: u32) -> B {
+        std::array::from_fn(|i| ((bits >> i & 1) << 4) as u8)
     }
     #[inline(always)]
     unsafe fn transpose(self, from: *const u8, from_stride: usize, to: *mut u8, to_stride: usize) {

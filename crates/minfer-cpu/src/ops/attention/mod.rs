@@ -345,8 +345,7 @@ impl Attention {
             let id = Fault::index("block", id, self.kv.n_cells / BLOCK)?;
             let cells = intersect(&run, &(block * BLOCK..(block + 1) * BLOCK));
             let block = Block { first_cell: id * BLOCK, first_position: block * BLOCK, positions: cells };
-            // SAFETY: the block's cells are in the regions, the queries as promised by the caller.
-            unsafe { s.vectorize(block::Attend { tile: &tile, block, scratch }) };
+            s.vectorize(block::Attend { tile: &tile, block, scratch });
         }
         Ok(())
     }

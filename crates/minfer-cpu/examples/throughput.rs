@@ -1,0 +1,158 @@
+//! How fast the products are: operations per second with many tokens, bytes per second with one. Reports, asserts nothing.
+//!
+//! `throughput [threads] [level] [format ...]`
+
+use minfer_backend::{Backend, BackendId, BufRef, Kernel, Operand, RegionId, Step, WeightOperand};
+use minfer_cpu::{CpuBackend, CpuOptions, SimdLevel};
+use minfer_graph::{BatchDims, DType, Op, Rows, Shape, ValueType};
+use std::num::NonZeroUsize;
+use std::time::Instant;
+
+const FORMATS: [DType; 15] = [
+    DType::Q4_K,
+    DType::Q6_K,
+    DType::Q4_1,
+    DType::Q5_0,
+    DType::Q8_0,
+    DType::Q4_0,
+    DType::Q5_1,
+    DType::Q5_K,
+    DType::Q2_K,
+    DType::Q3_K,
+    DType::IQ4_NL,
+    DType::IQ4_XS,
+    DType::F16,
+    DType::BF16,
+    DType::F32,
+];
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let mut args = std::env::args().skip(1);
+    let threads: usize = args.next().map_or(Ok(1), |arg| arg.parse())?;
+    let level = args.next().map_or(Ok(SimdLevel::detect()), |arg| arg.parse())?;
+    let wanted: Vec<String> = args.collect();
+    let peak = peak_gops();
+    println!("{level}, {threads} threads; int8 peak of one core {peak:.0} GOP/s (0: no AVX-512 VNNI)");
+    println!("format     512 tokens GOP/s (of peak)    4     8     9    16    32 tokens    1 token GB/s");
+    for dtype in FORMATS {
+        if wanted.is_empty() || wanted.iter().any(|name| *name == dtype.to_string()) {
+            let mut bench = Bench::new(threads, level, dtype)?;
+            let gops = bench.gops(512)?;
+            print!("{:10} {gops:8.1} ({:3.0}%)       ", dtype.to_string(), gops / peak / threads as f64 * 100.0);
+            for tokens in [4, 8, 9, 16, 32] {
+                print!("{:6.1}", bench.gops(tokens)?);
+            }
+            println!("    {:8.1}", bench.gbytes()?);
+        }
+    }
+    Ok(())
+}
+
+const ROWS: u32 = 2048;
+const COLS: u32 = 2048;
+/// Bytes of weights that are read once each, in turn: more than caches hold.
+const STREAM_BYTES: u64 = 600 << 20;
+
+struct Bench {
+    backend: CpuBackend,
+    weight: WeightOperand,
+    copies: u64,
+}
+
+impl Bench {
+    fn new(threads: usize, level: SimdLevel, dtype: DType) -> Result<Self, Box<dyn std::error::Error>> {
+        let threads = NonZeroUsize::new(threads).ok_or("no threads")?;
+        let mut backend = CpuBackend::new(CpuOptions { threads, simd: Some(level) })?;
+        let row_bytes = dtype.row_bytes(COLS as usize).ok_or("whole blocks")? as u64;
+        let len = row_bytes * u64::from(ROWS);
+        let copies = STREAM_BYTES / len;
+        backend.create_region(RegionId(0), len * copies)?;
+        // Zero scales are as fast as others; touched so that pages are there.
+        backend.fill(BufRef { backend: BackendId(0), region: RegionId(0), offset: 0, len: len * copies }, 0x11)?;
+        let buf = BufRef { backend: BackendId(0), region: RegionId(0), offset: 0, len };
+        backend.create_region(RegionId(1), 64 << 20)?;
+        Ok(Self { backend, weight: WeightOperand { buf, dtype, rows: ROWS, cols: COLS }, copies })
+    }
+
+    fn step(&self, tokens: u32, copy: u64) -> Step {
+        let ty = if self.weight.dtype.is_quantized() { ValueType::Q8 } else { ValueType::F32 };
+        let mut weight = self.weight;
+        weight.buf.offset = copy * weight.buf.len;
+        let operand = |offset: u64, cols: u32, ty: ValueType| {
+            let shape = Shape::new(Rows::Fixed(tokens), cols);
+            let len = u64::from(tokens) * ty.row_bytes(cols);
+            Operand { buf: BufRef { backend: BackendId(0), region: RegionId(1), offset, len }, shape, ty }
+        };
+        let (x, output) = (operand(0, COLS, ty), operand(32 << 20, ROWS, ValueType::F32));
+        let kernel = Kernel { op: Op::Linear, inputs: vec![ty], weights: vec![weight.dtype], output: ValueType::F32 };
+        Step {
+            node: 0,
+            name: "product".into(),
+            backend: BackendId(0),
+            kernel,
+            inputs: vec![x],
+            weights: vec![weight],
+            output,
+            workspace: None,
+            kv: None,
+        }
+    }
+
+    /// Best time of several runs of the steps.
+    fn seconds(&mut self, steps: &[Step]) -> Result<f64, Box<dyn std::error::Error>> {
+        let mut best = f64::INFINITY;
+        let begin = Instant::now();
+        while begin.elapsed().as_millis() < 400 {
+            let start = Instant::now();
+            self.backend.run(steps, &BatchDims { n_tokens: 0, n_outputs: 0 })?;
+            best = best.min(start.elapsed().as_secs_f64());
+        }
+        Ok(best)
+    }
+
+    /// 10⁹ multiplications and additions per second.
+    fn gops(&mut self, tokens: u32) -> Result<f64, Box<dyn std::error::Error>> {
+        let step = self.step(tokens, 0);
+        let operations = 2.0 * f64::from(ROWS) * f64::from(COLS) * f64::from(tokens);
+        Ok(operations / self.seconds(&[step])? / 1e9)
+    }
+
+    /// 10⁹ bytes of weights per second with one token.
+    fn gbytes(&mut self) -> Result<f64, Box<dyn std::error::Error>> {
+        let steps: Vec<Step> = (0..self.copies).map(|copy| self.step(1, copy)).collect();
+        let bytes = (self.copies * self.weight.buf.len) as f64;
+        Ok(bytes / self.seconds(&steps)? / 1e9)
+    }
+}
+
+/// Operations per second of the dot product instruction on registers alone.
+fn peak_gops() -> f64 {
+    #[cfg(target_arch = "x86_64")]
+    if SimdLevel::Avx512.is_available() {
+        use core::arch::x86_64::*;
+        #[target_feature(enable = "avx512f,avx512vnni")]
+        fn spin(rounds: u64) -> i32 {
+            let (a, b) = std::hint::black_box((_mm512_set1_epi8(3), _mm512_set1_epi8(5)));
+            let mut sums = [_mm512_setzero_si512(); 16];
+            for _ in 0..rounds {
+                for sum in &mut sums {
+                    *sum = _mm512_dpbusd_epi32(*sum, a, b);
+                }
+            }
+            let mut total = 0;
+            for sum in sums {
+                total ^= _mm512_reduce_add_epi32(sum);
+            }
+            total
+        }
+        let mut best = f64::INFINITY;
+        for _ in 0..20 {
+            let start = Instant::now();
+            // SAFETY: the instructions are there.
+            std::hint::black_box(unsafe { spin(std::hint::black_box(100_000)) });
+            best = best.min(start.elapsed().as_secs_f64());
+        }
+        return 100_000.0 * 16.0 * 128.0 / best / 1e9;
+    }
+    0.0
+}
