@@ -1,3 +1,28 @@
-//! The `minfer` command: reads flags and environment, picks backends, prints.
+//! The `minfer` command: reads flags and environment, picks backends, prints. The only crate that does.
+//!
+//! Takes arguments; gives raw values (`args`), then settings (`resolve`, with `env`), then one command's work
+//! (`commands`). Nothing is done while parsing.
 
-fn main() {}
+mod args;
+mod commands;
+mod describe;
+mod env;
+mod exit;
+mod output;
+mod resolve;
+mod watch;
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let raw = args::parse(std::env::args_os());
+    exit::code(run(raw))
+}
+
+fn run(raw: args::Command) -> anyhow::Result<exit::Outcome> {
+    let (environment, warnings) = env::read(std::env::vars_os())?;
+    for warning in warnings {
+        output::warn(&warning);
+    }
+    commands::run(resolve::resolve(raw, &environment)?)
+}

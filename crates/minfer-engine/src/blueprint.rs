@@ -60,23 +60,9 @@ impl Blueprint {
     }
 }
 
-/// The parameters of the one prefill and the one decode graph of an engine. How many tokens are cached is not among them.
+/// The parameters of the one prefill and the one decode graph of an engine.
 pub(crate) fn graph_params(model: &Model, config: &EngineConfig, kind: GraphKind) -> Result<GraphParams, EngineError> {
-    let (token_capacity, output_capacity) = match kind {
-        GraphKind::Prefill => (config.token_capacity(), config.n_outputs.min(config.token_capacity())),
-        GraphKind::Decode => (config.n_sequences, config.n_sequences),
-    };
-    Ok(GraphParams {
-        kind,
-        token_capacity,
-        output_capacity,
-        sequence_capacity: config.n_sequences,
-        n_ctx: config.n_ctx,
-        n_cells: config.n_cells()?,
-        cache_type: config.cache_type,
-        fusion: config.fusion,
-        weights_version: model.weights_version,
-    })
+    config.graph_params(kind, model.weights_version)
 }
 
 fn ledger(model: &Model, plan: &Plan, backends: &[Arc<dyn Capabilities>]) -> Ledger {

@@ -1,7 +1,7 @@
 //! Settings of an engine. Takes wishes; gives checked values and the reason for the context size; reads no environment.
 
 use crate::error::EngineError;
-use minfer_graph::{CacheType, Fusion};
+use minfer_graph::{CacheType, Fusion, GraphKind, GraphParams};
 use minfer_plan::Strategy;
 
 /// Positions of a sequence when nobody asks for another number.
@@ -63,6 +63,26 @@ impl EngineConfig {
     /// The batch never needs to be longer than all sequences together.
     pub fn token_capacity(&self) -> u32 {
         self.n_ubatch.min(self.n_ctx.saturating_mul(self.n_sequences)).max(self.n_sequences)
+    }
+
+    /// The parameters of the one prefill and the one decode graph of an engine. How many tokens are cached is not among
+    /// them.
+    pub fn graph_params(&self, kind: GraphKind, weights_version: u64) -> Result<GraphParams, EngineError> {
+        let (token_capacity, output_capacity) = match kind {
+            GraphKind::Prefill => (self.token_capacity(), self.n_outputs.min(self.token_capacity())),
+            GraphKind::Decode => (self.n_sequences, self.n_sequences),
+        };
+        Ok(GraphParams {
+            kind,
+            token_capacity,
+            output_capacity,
+            sequence_capacity: self.n_sequences,
+            n_ctx: self.n_ctx,
+            n_cells: self.n_cells()?,
+            cache_type: self.cache_type,
+            fusion: self.fusion,
+            weights_version,
+        })
     }
 
     /// KV cells: whole blocks for every sequence.

@@ -31,12 +31,24 @@ impl Engine {
     /// Plans for the largest batch, then allocates exactly that.
     pub fn new(
         model: Arc<Model>,
-        mut backends: Vec<Box<dyn Backend>>,
+        backends: Vec<Box<dyn Backend>>,
         config: EngineConfig,
     ) -> Result<Self, EngineError> {
         let config = config.checked()?;
         let capabilities: Vec<Arc<dyn Capabilities>> = backends.iter().map(|b| b.capabilities()).collect();
         let blueprint = Blueprint::new(&model, &config, &capabilities)?;
+        Self::from_blueprint(model, backends, config, blueprint)
+    }
+
+    /// Allocates what a blueprint says. The blueprint must have been made from the same model, settings and backends;
+    /// whoever wants to look at it, print it or refuse it does so before.
+    pub fn from_blueprint(
+        model: Arc<Model>,
+        mut backends: Vec<Box<dyn Backend>>,
+        config: EngineConfig,
+        blueprint: Blueprint,
+    ) -> Result<Self, EngineError> {
+        let config = config.checked()?;
         let figures = blueprint.figures();
         let parts = model.file.parts().iter().map(|part| part.bytes() as HostBytes).collect();
         let mut allocator = GraphAllocator::new(parts);

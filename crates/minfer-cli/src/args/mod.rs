@@ -1,0 +1,105 @@
+//! The command line. Takes words; gives raw values, checked only as far as their type goes; must not know what they mean.
+
+mod run;
+mod shared;
+mod tools;
+
+pub use run::{RunArgs, SamplingArgs};
+pub use shared::{Alloc, Backend, CacheType, PlanArgs};
+pub use tools::{
+    BenchArgs, EvalArgs, EvalOutput, GraphArgs, GraphKind, GraphOutput, InspectArgs, TableOutput, TextOutput,
+    TokenizeArgs,
+};
+
+use clap::{CommandFactory, Parser, Subcommand};
+use std::ffi::OsString;
+
+/// Run GGUF language models, with the memory planned before anything is loaded.
+#[derive(Parser, Debug)]
+#[command(
+    name = "minfer",
+    version,
+    override_usage = "minfer MODEL [PROMPT] [OPTIONS]\n       minfer COMMAND [OPTIONS]",
+    after_help = crate::env::help(),
+    after_long_help = crate::env::help(),
+    subcommand_required = true,
+    arg_required_else_help = true,
+    disable_help_subcommand = false
+)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+/// What to do.
+#[derive(Subcommand, Debug)]
+pub enum Command {
+    /// Answer a prompt; `minfer MODEL PROMPT` is short for it
+    ///
+    /// The answer goes to stdout, everything else to stderr. The first Ctrl+C ends the answer where it is, cleanly, with
+    /// exit code 0; the second ends the program at once, with exit code 130.
+    Run(Box<RunArgs>),
+    /// Show what is in a model file
+    ///
+    /// Also works for files that minfer cannot run: vocabularies, unknown architectures, unknown tensor formats.
+    Inspect(InspectArgs),
+    /// Show the compute graph and its memory plan, without running it
+    ///
+    /// Reads only the headers of the file and allocates none of what it plans.
+    Graph(GraphArgs),
+    /// Turn text into token ids
+    ///
+    /// Begin and end tokens are added as the file says. Spellings of control tokens in the text stay text. Works for files
+    /// that hold only a vocabulary.
+    Tokenize(TokenizeArgs),
+    /// Measure tokens per second of prefill and decode
+    ///
+    /// Each round reads P tokens into an empty context and then generates N one by one. One round more is made first and
+    /// not counted. The ids are made up.
+    Bench(BenchArgs),
+    /// Score given text: likelihood, and the logits after it
+    ///
+    /// The figures are those of the text's tokens from the second on, each given all before it.
+    Eval(EvalArgs),
+}
+
+/// Reads the words of the command line. Ends the process for `--help`, `--version` and words that make no sense (exit
+/// code 2).
+pub fn parse(words: impl IntoIterator<Item = OsString>) -> Command {
+    Cli::parse_from(with_command(words.into_iter().collect())).command
+}
+
+/// Puts `run` in front of words that name no command: the short form.
+fn with_command(mut words: Vec<OsString>) -> Vec<OsString> {
+    let program_flags = ["-h", "--help", "-V", "--version", "help"];
+    let is_known = |word: &str| program_flags.contains(&word) || Cli::command().find_subcommand(word).is_some();
+    if words.get(1).is_some_and(|word| !word.to_str().is_some_and(is_known)) {
+        words.insert(1, "run".into());
+    }
+    words
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words(text: &str) -> Vec<OsString> {
+        text.split(' ').map(OsString::from).collect()
+    }
+
+    #[test]
+    fn the_definitions_are_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn words_without_a_command_are_a_run() {
+        for short in ["minfer m.gguf hi", "minfer --temp 0 m.gguf hi", "minfer m.gguf"] {
+            let long = short.replacen("minfer", "minfer run", 1);
+            assert_eq!(with_command(words(short)), words(&long));
+        }
+        for whole in ["minfer", "minfer run m.gguf", "minfer inspect m.gguf", "minfer --help", "minfer help run"] {
+            assert_eq!(with_command(words(whole)), words(whole));
+        }
+    }
+}

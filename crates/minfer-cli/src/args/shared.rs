@@ -1,0 +1,70 @@
+//! Flags that several commands have. Takes nothing; gives raw values.
+
+use clap::{Args, ValueEnum};
+
+/// Who computes.
+#[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Backend {
+    /// The fast one
+    Cpu,
+    /// Scalar f32: slow, and what the others are judged by
+    Reference,
+}
+
+/// Element type of the KV cache.
+#[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
+pub enum CacheType {
+    /// 4 bytes
+    F32,
+    /// 2 bytes
+    F16,
+}
+
+/// How values are placed in memory.
+#[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Alloc {
+    /// Every value its own bytes
+    Naive,
+    /// Recycled by size class
+    Pool,
+    /// Planned offline
+    Planned,
+}
+
+/// Fusions to leave out.
+#[derive(Args, Clone, Copy, Debug)]
+#[command(next_help_heading = "Planning")]
+pub struct FusionArgs {
+    /// Keep the Q, K and V projections, rope and the KV store apart
+    #[arg(long)]
+    pub no_fuse_qkv: bool,
+    /// Keep the gate and up projections apart
+    #[arg(long)]
+    pub no_fuse_ffn: bool,
+    /// Keep projections and the sum with the residual stream apart
+    #[arg(long)]
+    pub no_fuse_residual: bool,
+    /// Keep producers and the quantisation of their values apart
+    #[arg(long)]
+    pub no_fuse_quantize: bool,
+}
+
+/// How a graph is planned and who runs it.
+#[derive(Args, Clone, Debug)]
+#[command(next_help_heading = "Planning")]
+pub struct PlanArgs {
+    /// Who computes
+    #[arg(long, value_enum, default_value_t = Backend::Cpu)]
+    pub backend: Backend,
+    /// Worker threads [default: one per physical core that the process may use]
+    #[arg(short, long, value_name = "N")]
+    pub threads: Option<u64>,
+    /// Element type of the KV cache
+    #[arg(long, value_enum, value_name = "TYPE", default_value_t = CacheType::F16)]
+    pub cache_type: CacheType,
+    /// How values are placed in memory
+    #[arg(long, value_enum, value_name = "STRATEGY", default_value_t = Alloc::Planned)]
+    pub alloc: Alloc,
+    #[command(flatten)]
+    pub fusion: FusionArgs,
+}

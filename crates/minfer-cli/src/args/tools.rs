@@ -1,0 +1,178 @@
+//! The commands beside `run`. Takes nothing; gives raw values.
+
+use super::shared::PlanArgs;
+use clap::{ArgGroup, Args, ValueEnum};
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+/// For people or for programs.
+#[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
+pub enum TextOutput {
+    /// For people
+    Text,
+    /// One JSON object
+    Json,
+}
+
+/// For people or for programs.
+#[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
+pub enum TableOutput {
+    /// For people
+    Table,
+    /// One JSON object
+    Json,
+    /// Comma-separated values with a header
+    Csv,
+}
+
+/// Forms of a graph.
+#[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
+pub enum GraphOutput {
+    /// One line per node
+    Text,
+    /// Graphviz, coloured by backend
+    Dot,
+    /// One JSON object
+    Json,
+}
+
+/// Which of a model's two graphs.
+#[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
+pub enum GraphKind {
+    /// Many tokens of a prompt at once
+    Prefill,
+    /// One token
+    Decode,
+}
+
+/// `minfer inspect`.
+#[derive(Args, Debug)]
+pub struct InspectArgs {
+    /// Model file (.gguf; of a split model the first part)
+    pub model: PathBuf,
+    /// List every tensor with format, shape, size and offset (JSON always does)
+    #[arg(long)]
+    pub tensors: bool,
+    /// For people or for programs
+    #[arg(long, value_enum, default_value_t = TextOutput::Text)]
+    pub output: TextOutput,
+}
+
+/// `minfer graph`.
+#[derive(Args, Debug)]
+#[command(after_help = crate::env::help())]
+pub struct GraphArgs {
+    /// Model file (.gguf; of a split model the first part)
+    pub model: PathBuf,
+    /// Which of the model's two graphs
+    #[arg(long, value_enum, default_value_t = GraphKind::Prefill)]
+    pub kind: GraphKind,
+    /// Most tokens in a batch of the prefill graph
+    #[arg(long, value_name = "N", default_value_t = 512)]
+    pub tokens: u64,
+    /// Positions of the context [default: 4096, at most what the model was trained for]
+    #[arg(short = 'c', long, value_name = "N")]
+    pub n_ctx: Option<u64>,
+    #[command(flatten)]
+    pub plan: PlanArgs,
+    /// Print the graph after every pass of the planner
+    #[arg(long)]
+    pub passes: bool,
+    /// For people, for Graphviz or for programs
+    #[arg(long, value_enum, default_value_t = GraphOutput::Text)]
+    pub output: GraphOutput,
+}
+
+/// `minfer tokenize`.
+#[derive(Args, Debug)]
+#[command(group = ArgGroup::new("source").args(["text", "file"]))]
+pub struct TokenizeArgs {
+    /// Model file (.gguf; of a split model the first part)
+    pub model: PathBuf,
+    /// The text. Without --text and --file it is read from stdin
+    #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
+    pub text: Option<OsString>,
+    /// A file with the text, taken byte for byte
+    #[arg(long, value_name = "FILE")]
+    pub file: Option<PathBuf>,
+    /// Leave begin and end tokens out
+    #[arg(long)]
+    pub no_special: bool,
+    /// Take the spelling of a control token in the text for that token
+    #[arg(long)]
+    pub parse_special: bool,
+    /// For people or for programs: ids, with JSON also the text of each
+    #[arg(long, value_enum, default_value_t = TextOutput::Text)]
+    pub output: TextOutput,
+}
+
+/// `minfer bench`.
+#[derive(Args, Debug)]
+#[command(after_help = crate::env::help())]
+pub struct BenchArgs {
+    /// Model file (.gguf; of a split model the first part)
+    pub model: PathBuf,
+    /// Tokens of the prompt
+    #[arg(short = 'p', long, value_name = "P", default_value_t = 512)]
+    pub n_prompt: u64,
+    /// Tokens generated
+    #[arg(short = 'n', long, value_name = "N", default_value_t = 64)]
+    pub n_gen: u64,
+    /// Rounds
+    #[arg(short = 'r', long, value_name = "R", default_value_t = 5)]
+    pub rounds: u64,
+    /// Positions of the context; at least P + N are taken
+    #[arg(short = 'c', long, value_name = "N")]
+    pub n_ctx: Option<u64>,
+    /// Most tokens of the prompt read at once
+    #[arg(long, value_name = "N", default_value_t = 512, help_heading = "Planning")]
+    pub ubatch: u64,
+    #[command(flatten)]
+    pub plan: PlanArgs,
+    /// For people or for programs
+    #[arg(long, value_enum, default_value_t = TableOutput::Table)]
+    pub output: TableOutput,
+}
+
+/// `minfer eval`.
+#[derive(Args, Debug)]
+#[command(group = ArgGroup::new("source").args(["ids", "text", "file"]).required(true), after_help = crate::env::help())]
+pub struct EvalArgs {
+    /// Model file (.gguf; of a split model the first part)
+    pub model: PathBuf,
+    /// Token ids, separated by commas
+    #[arg(long, value_name = "IDS", allow_hyphen_values = true)]
+    pub ids: Option<OsString>,
+    /// The text; begin and end tokens are added as the file says
+    #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
+    pub text: Option<OsString>,
+    /// A file with the text, taken byte for byte
+    #[arg(long, value_name = "FILE")]
+    pub file: Option<PathBuf>,
+    /// How many of the largest logits after the last token to print
+    #[arg(long, value_name = "N", default_value_t = 32)]
+    pub top: u64,
+    /// Most tokens read at once; as many rows of logits are kept
+    #[arg(long, value_name = "N", default_value_t = 64, help_heading = "Planning")]
+    pub ubatch: u64,
+    #[command(flatten)]
+    pub plan: PlanArgs,
+    /// Fill bytes with NaN before their first write and after their last read: no figure may change
+    #[arg(long, help_heading = "Looking inside")]
+    pub poison: bool,
+    /// Write what every step computed, as JSON lines
+    #[arg(long, value_name = "FILE", help_heading = "Looking inside")]
+    pub trace: Option<PathBuf>,
+    /// For people or for programs
+    #[arg(long, value_enum, default_value_t = EvalOutput::Table)]
+    pub output: EvalOutput,
+}
+
+/// For people or for programs.
+#[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
+pub enum EvalOutput {
+    /// For people
+    Table,
+    /// One JSON object
+    Json,
+}

@@ -1,0 +1,163 @@
+//! `minfer run`: a prompt becomes an answer. The answer goes to stdout as it comes, everything else to stderr.
+
+use super::text::read_prompt;
+use super::{backend_words, backends, capabilities};
+use crate::describe;
+use crate::exit::{Failure, Outcome};
+use crate::output::{self, note};
+use crate::resolve::Run;
+use crate::watch::{Watch, create};
+use anyhow::Result;
+use minfer::{
+    Answer, Blueprint, ContextChoice, EndReason, Engine, EngineConfig, EngineError, Message, Minfer, Model, Piece,
+    Prompt, chat_prompt, text_prompt,
+};
+use minfer_graph::{to_dot, to_json};
+use minfer_plan::{Plan, annotations, plan_text};
+use std::fs::File;
+use std::io::{self, Write};
+use std::ops::ControlFlow;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// What the program ends with on the second Ctrl+C: 128 plus the number of the signal, as shells say it.
+const INTERRUPTED: i32 = 130;
+
+/// Answers a prompt.
+pub fn run(settings: Run) -> Result<Outcome> {
+    let text = read_prompt(&settings.prompt)?;
+    if text.is_empty() {
+        return Err(EngineError::EmptyPrompt.into());
+    }
+    let model = Arc::new(Model::open(&settings.model)?);
+    model.warnings.iter().for_each(|warning| output::warn(warning));
+    let prompt = prompt(&model, text, &settings)?;
+    let choice = choose_context(&model, &prompt, &settings)?;
+    let config = EngineConfig { n_ctx: choice.n_ctx, ..settings.compute.config }.checked()?;
+    let watch = Watch::open(&settings.watch, &model.file)?;
+    let dumps = Dumps::open(&settings, &model)?;
+    let blueprint = Blueprint::new(&model, &config, &capabilities(&settings.compute))?;
+    if !settings.quiet {
+        note("model", &describe::model(&model.spec, &model.file));
+        note("context", &describe::context(choice, model.spec.n_ctx_train));
+        note("memory", &describe::memory(&blueprint.ledger, blueprint.figures()));
+        note("backend", &backend_words(&settings.compute));
+        note("seed", &settings.generate.sampling.seed.to_string());
+    }
+    dumps.write(&blueprint.plan)?;
+    let mut engine = Engine::from_blueprint(model, backends(&settings.compute)?, config, blueprint)?;
+    watch.attach(&mut engine);
+    let mut minfer = Minfer::from(engine);
+    let answer = stream(&mut minfer, &prompt.ids, &settings)?;
+    if !settings.quiet {
+        report(&answer, choice.n_ctx);
+    }
+    watch.finish(minfer.engine())?;
+    Ok(Outcome::Done)
+}
+
+/// The prompt in the words of the model's chat template, unless it has none or none is wanted.
+fn prompt(model: &Model, text: String, settings: &Run) -> Result<Prompt> {
+    if settings.raw {
+        return Ok(text_prompt(&model.tokenizer, &text));
+    }
+    if model.chat_template.is_none() {
+        if settings.system.is_some() {
+            let failure = Failure::new("--system needs a chat template, and this model has none");
+            return Err(failure.hint("put it into the prompt, with --raw").into());
+        }
+        if !settings.quiet {
+            output::line("this model has no chat template: the prompt is continued as it is");
+        }
+        return Ok(text_prompt(&model.tokenizer, &text));
+    }
+    let system = settings.system.as_ref().map(|system| Message::new("system", system.as_str()));
+    let messages: Vec<Message> = system.into_iter().chain([Message::new("user", text)]).collect();
+    Ok(chat_prompt(model, &messages)?)
+}
+
+/// Room for the prompt, and for the answer where its length is known.
+fn choose_context(model: &Model, prompt: &Prompt, settings: &Run) -> Result<ContextChoice> {
+    let n_predict = settings.generate.n_predict.unwrap_or(0);
+    Ok(minfer::choose_n_ctx(settings.n_ctx, prompt.ids.len(), n_predict, model.spec.n_ctx_train)?)
+}
+
+/// Writes the answer as it comes, every piece at once.
+fn stream(minfer: &mut Minfer, prompt: &[u32], settings: &Run) -> Result<Answer> {
+    let stop = stop_on_interrupt()?;
+    let mut out = io::stdout().lock();
+    let mut failed = None;
+    let answer = minfer.generate(prompt, &settings.generate, &mut |piece| {
+        if let Piece::Text(text) = piece
+            && let Err(error) = out.write_all(text.as_bytes()).and_then(|()| out.flush())
+        {
+            failed = Some(error);
+            return ControlFlow::Break(());
+        }
+        if stop.load(Ordering::Relaxed) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    })?;
+    if let Some(error) = failed {
+        return Err(output::stdout_failed(error));
+    }
+    if !answer.text.ends_with('\n') {
+        writeln!(out).and_then(|()| out.flush()).map_err(output::stdout_failed)?;
+    }
+    Ok(answer)
+}
+
+/// A flag that the first Ctrl+C sets; the second ends the program.
+fn stop_on_interrupt() -> Result<Arc<AtomicBool>> {
+    let stop = Arc::new(AtomicBool::new(false));
+    let flag = Arc::clone(&stop);
+    let handler = move || {
+        if flag.swap(true, Ordering::Relaxed) {
+            std::process::exit(INTERRUPTED);
+        }
+    };
+    ctrlc::set_handler(handler).map_err(|error| Failure::new(format!("cannot listen for Ctrl+C: {error}")))?;
+    Ok(stop)
+}
+
+fn report(answer: &Answer, n_ctx: u32) {
+    let timing = &answer.timing;
+    let rate = |n: usize, tps: f64| format!("{n} tokens, {tps:.1} tokens/s");
+    note("prefill", &rate(timing.n_prompt, timing.prefill_tps()));
+    note("decode", &rate(timing.n_decode, timing.decode_tps()));
+    let end = match answer.end {
+        EndReason::EndOfGeneration => "the model ended its answer".to_owned(),
+        EndReason::Length => "as many tokens as --n-predict allows".to_owned(),
+        EndReason::ContextFull => format!("the context of {n_ctx} tokens is full; a larger --n-ctx gives more room"),
+        EndReason::Cancelled => "stopped with Ctrl+C".to_owned(),
+    };
+    note("ended", &end);
+}
+
+/// Files for the planned graph, opened before anything is computed.
+struct Dumps {
+    graph: Option<(File, bool)>,
+    json: Option<File>,
+}
+
+impl Dumps {
+    fn open(settings: &Run, model: &Model) -> Result<Self> {
+        let is_dot = |path: &Path| path.extension().is_some_and(|extension| extension == "dot");
+        let open = |path: &Path| create(path, &model.file);
+        Ok(Self {
+            graph: settings.dump_graph.as_deref().map(|path| open(path).map(|f| (f, is_dot(path)))).transpose()?,
+            json: settings.dump_graph_json.as_deref().map(open).transpose()?,
+        })
+    }
+
+    fn write(self, plan: &Plan) -> Result<()> {
+        let failed = |error| Failure::new(format!("cannot write the graph: {error}"));
+        if let Some((mut file, is_dot)) = self.graph {
+            let text = if is_dot { to_dot(&plan.graph, &annotations(plan)) } else { plan_text(plan) };
+            file.write_all(text.as_bytes()).map_err(failed)?;
+        }
+        if let Some(mut file) = self.json {
+            writeln!(file, "{:#}", to_json(&plan.graph, &annotations(plan))).map_err(failed)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,105 @@
+//! How the program ends. Takes what a command returned; gives an exit code and, on stderr, one clear sentence with a hint;
+//! a closed pipe is silent.
+
+use crate::output;
+use minfer::EngineError;
+use std::fmt;
+use std::io::ErrorKind;
+use std::process::ExitCode;
+
+/// What a command that did not fail has to say.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Outcome {
+    /// Done.
+    Done,
+}
+
+/// A failure of the command line itself: what is wrong, and what to do.
+#[derive(Debug)]
+pub struct Failure {
+    message: String,
+    hint: Option<String>,
+}
+
+impl Failure {
+    /// What is wrong.
+    pub fn new(message: impl Into<String>) -> Self {
+        Self { message: message.into(), hint: None }
+    }
+
+    /// What to do.
+    pub fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for Failure {}
+
+/// Prints an error, if there is one; 0 done, 1 a negative answer, 2 failure.
+pub fn code(result: anyhow::Result<Outcome>) -> ExitCode {
+    let error = match result {
+        Ok(Outcome::Done) => return ExitCode::SUCCESS,
+        Err(error) if is_closed_pipe(&error) => return ExitCode::SUCCESS,
+        Err(error) => error,
+    };
+    output::line(&format!("error: {error}"));
+    if let Some(hint) = hint(&error) {
+        output::line(&format!("hint: {hint}"));
+    }
+    ExitCode::from(2)
+}
+
+/// Whoever read our output has enough.
+fn is_closed_pipe(error: &anyhow::Error) -> bool {
+    let is_pipe = |io: &std::io::Error| io.kind() == ErrorKind::BrokenPipe;
+    error.chain().any(|cause| cause.downcast_ref().is_some_and(is_pipe))
+}
+
+fn hint(error: &anyhow::Error) -> Option<String> {
+    if let Some(failure) = error.downcast_ref::<Failure>() {
+        return failure.hint.clone();
+    }
+    let engine = match error.downcast_ref::<minfer::Error>() {
+        Some(minfer::Error::Engine(engine)) => Some(engine),
+        Some(minfer::Error::Cpu(minfer::CpuError::NoSimd { .. })) => return Some("unset MINFER_SIMD".into()),
+        Some(minfer::Error::Text(_)) => return Some("--raw goes on with the prompt without the chat template".into()),
+        _ => error.downcast_ref::<EngineError>(),
+    };
+    match engine? {
+        EngineError::PromptTooLong { n_prompt, n_ctx_train, .. } if *n_prompt <= *n_ctx_train as usize => {
+            Some(format!("--n-ctx {n_prompt} or more holds it"))
+        }
+        EngineError::PromptTooLong { .. } => Some("no context of this model holds it: shorten the prompt".into()),
+        EngineError::EmptyPrompt => Some("minfer MODEL \"PROMPT\", or pipe a prompt into it".into()),
+        EngineError::Backend(minfer_backend::BackendError::OutOfMemory { .. }) => {
+            Some("--n-ctx, --ubatch and --cache-type f16 make it smaller; `minfer graph` shows what is planned".into())
+        }
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_closed_pipe_is_found_in_any_depth() {
+        let pipe = std::io::Error::new(ErrorKind::BrokenPipe, "gone");
+        assert!(is_closed_pipe(&anyhow::Error::new(pipe).context("writing")));
+        assert!(!is_closed_pipe(&anyhow::Error::new(Failure::new("no"))));
+    }
+
+    #[test]
+    fn hints_come_with_the_errors_of_the_engine() {
+        let error = EngineError::PromptTooLong { n_prompt: 5000, n_ctx: 4096, n_ctx_train: 8192 };
+        let hint = hint(&anyhow::Error::new(minfer::Error::from(error))).unwrap();
+        assert!(hint.contains("--n-ctx 5000"), "{hint}");
+    }
+}
