@@ -1,3 +1,5 @@
+//! The pool's promises: every worker runs, panics are caught, more threads than cores end, idle ones park.
+
 use super::*;
 use std::sync::atomic::AtomicUsize;
 

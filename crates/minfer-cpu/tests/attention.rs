@@ -1,8 +1,8 @@
 //! Attention over the KV cache and what fills it, against plain formulas.
 
-mod common;
+mod support;
 
-use common::*;
+use support::*;
 use half::f16;
 use minfer_backend::{BackendError, KvPair, Operand, Step};
 use minfer_cpu::SimdLevel;

@@ -1,8 +1,8 @@
 //! Operations that are no products, against plain formulas; in place as out of place.
 
-mod common;
+mod support;
 
-use common::*;
+use support::*;
 use minfer_backend::BackendError;
 use minfer_graph::{Activation, DType, Op, RopeStyle, ValueType};
 

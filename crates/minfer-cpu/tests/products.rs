@@ -1,8 +1,8 @@
 //! Matrix products of every format on every level, against double precision.
 
-mod common;
+mod support;
 
-use common::*;
+use support::*;
 use minfer_graph::{Activation, DType, Op, ValueType};
 
 const COLS: [usize; 9] = [32, 64, 96, 160, 256, 288, 512, 896, 2880];

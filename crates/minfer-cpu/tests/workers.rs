@@ -1,8 +1,8 @@
 //! Workers, regions and what goes wrong.
 
-mod common;
+mod support;
 
-use common::*;
+use support::*;
 use minfer_backend::{Backend, BackendError, BackendId, BufRef, Capabilities, RegionId};
 use minfer_cpu::{CpuBackend, CpuCapabilities, CpuOptions, SimdLevel};
 use minfer_graph::{Activation, DType, Op, Rows, ValueType};

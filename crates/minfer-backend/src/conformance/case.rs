@@ -60,6 +60,51 @@ impl Case {
         Self { op, inputs: vec![], weights: vec![], output, kv: None, dims, capacity }
     }
 
+    /// What rounding alone may change of an element, however small the element itself is: a sum of large terms can be
+    /// nearly nothing. A part of the product of the operands' norms, which bounds it (Cauchy and Schwarz).
+    pub fn rounding(&self) -> f32 {
+        const PART: f32 = 1e-6;
+        let norm = |values: &[f32]| values.iter().map(|v| v * v).sum::<f32>().sqrt();
+        let largest = |rows: Vec<Vec<f32>>| rows.iter().map(|row| norm(row)).fold(0.0, f32::max);
+        let bound = |matrix: usize| largest(self.input_rows(0)) * largest(self.weight_rows(matrix));
+        match self.op {
+            Op::Linear | Op::LinearAdd => PART * bound(0),
+            // Each factor's error times the other factor, whose size is about its bound over the root of its terms.
+            Op::GatedLinear { .. } => {
+                let typical = |bound: f32| 1.0 + 4.0 * bound / (self.weights[0].cols as f32).sqrt();
+                let (gate, up) = (bound(0), bound(1));
+                PART * (gate * typical(up) + up * typical(gate))
+            }
+            Op::Activate(_) => PART * largest(self.input_rows(0)),
+            _ => 0.0,
+        }
+    }
+
+    fn input_rows(&self, index: usize) -> Vec<Vec<f32>> {
+        let Input::Value { shape, ty, bytes } = &self.inputs[index] else { return Vec::new() };
+        let cols = shape.cols as usize;
+        let row_bytes = ty.row_bytes(shape.cols) as usize;
+        let row = |bytes: &[u8]| match ty {
+            ValueType::Q8 => {
+                let mut values = vec![0.0; cols];
+                q8::dequantize_row(bytes, &mut values);
+                values
+            }
+            _ => crate::host::numbers::<f32>(bytes).into_owned(),
+        };
+        bytes.chunks_exact(row_bytes.max(1)).map(row).collect()
+    }
+
+    fn weight_rows(&self, index: usize) -> Vec<Vec<f32>> {
+        let weight = &self.weights[index];
+        let row = |bytes: &[u8]| {
+            let mut values = vec![0.0; weight.cols];
+            minfer_gguf::decode_row(weight.dtype, bytes, &mut values).expect("the suite's weights are whole rows");
+            values
+        };
+        weight.bytes.chunks_exact(weight.bytes.len() / weight.rows.max(1)).map(row).collect()
+    }
+
     /// Adds rows of floats, one per token, quantised if `ty` is.
     pub fn floats(&mut self, cols: usize, ty: ValueType, values: &[f32]) {
         self.floats_of(Rows::Tokens, cols, ty, values);

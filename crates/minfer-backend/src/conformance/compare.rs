@@ -10,7 +10,8 @@ use minfer_graph::{Op, ValueType};
 /// Compares value and KV regions.
 pub fn outcomes(case: &Case, got: &Outcome, expected: &Outcome, relative: f32) -> Result<f32, String> {
     let cols = case.output.shape.cols as usize;
-    let mut worst = rows("value", case.output.ty, cols, &got.value, &expected.value, relative)?;
+    let rounding = case.rounding();
+    let mut worst = rows("value", case.output.ty, cols, &got.value, &expected.value, relative, rounding)?;
     if let Some(kv) = &case.kv {
         // What is only stored keeps every bit (rounded to nearest even in f16); what is computed may round otherwise.
         let relative = match (case.op, kv.ty) {
@@ -18,13 +19,21 @@ pub fn outcomes(case: &Case, got: &Outcome, expected: &Outcome, relative: f32) -
             (Op::QkvStore(_), _) => relative,
             _ => 0.0,
         };
-        worst = worst.max(rows("K region", kv.ty, kv.cols, &got.k, &expected.k, relative)?);
-        worst = worst.max(rows("V region", kv.ty, kv.cols, &got.v, &expected.v, relative)?);
+        worst = worst.max(rows("K region", kv.ty, kv.cols, &got.k, &expected.k, relative, 0.0)?);
+        worst = worst.max(rows("V region", kv.ty, kv.cols, &got.v, &expected.v, relative, 0.0)?);
     }
     Ok(worst)
 }
 
-fn rows(what: &str, ty: ValueType, cols: usize, got: &[u8], expected: &[u8], relative: f32) -> Result<f32, String> {
+fn rows(
+    what: &str,
+    ty: ValueType,
+    cols: usize,
+    got: &[u8],
+    expected: &[u8],
+    relative: f32,
+    rounding: f32,
+) -> Result<f32, String> {
     if got.len() != expected.len() {
         return Err(format!("{what}: {} bytes, expected {}", got.len(), expected.len()));
     }
@@ -35,7 +44,7 @@ fn rows(what: &str, ty: ValueType, cols: usize, got: &[u8], expected: &[u8], rel
             continue;
         }
         let compared = match ty {
-            ValueType::F32 => floats(&numbers::<f32>(got), &numbers::<f32>(expected), relative, 0.0),
+            ValueType::F32 => floats(&numbers::<f32>(got), &numbers::<f32>(expected), relative, rounding),
             ValueType::F16 => floats(&halves(got), &halves(expected), relative, 0.0),
             ValueType::I32 => Err("integers differ".to_string()),
             ValueType::Q8 => quantised(cols, got, expected, relative),

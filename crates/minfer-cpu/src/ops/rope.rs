@@ -42,7 +42,9 @@ impl Task for RopeTable {
         // SAFETY: there is a position per token; row `token` of the output is this item's alone; the factors, if any,
         // are `n / 2`.
         unsafe {
-            let position = f64::from(*self.positions.add(token)) * f64::from(self.freq_scale);
+            // A position has no upper limit here: the cache knows it. It has a lower one.
+            let position = Fault::index("position", *self.positions.add(token), usize::MAX)?;
+            let position = position as f64 * f64::from(self.freq_scale);
             let out = self.out.add(token * n);
             for i in 0..n / 2 {
                 let factor = self.factors.map_or(1.0, |factors| f64::from(factors.add(i).read_unaligned()));
