@@ -33,14 +33,14 @@ fn prefill_of_440_tokens() {
     // Every value in floats and on its own: what a graph without planning takes.
     let (plain, n_nodes) = arena(&model, &ReferenceBackend::new(), GraphKind::Prefill, 440, Fusion::NONE);
     println!("{n_nodes} nodes, unfused f32: {:?}", plain.figures);
-    assert!((1_150 * MB..1_450 * MB).contains(&plain.figures.naive_bytes), "{:?}", plain.figures);
+    assert!((1_100 * MB..1_450 * MB).contains(&plain.figures.naive_bytes), "{:?}", plain.figures);
     assert_eq!(plain.bytes, plain.figures.lower_bound_bytes);
 
     let cpu = CpuBackend::new(CpuOptions::default()).unwrap();
     let (fused, _) = arena(&model, &cpu, GraphKind::Prefill, 440, Fusion::ALL);
     println!("fused: {:?}", fused.figures);
     assert_eq!(fused.bytes, fused.figures.lower_bound_bytes);
-    assert!(fused.bytes <= 13 * MB, "{:?}", fused.figures);
+    assert!(fused.bytes <= 6 * MB, "{:?}", fused.figures);
 }
 
 #[test]
@@ -90,5 +90,5 @@ fn the_ledger_names_every_owner() {
     for owner in [minfer_plan::Owner::Arena, minfer_plan::Owner::Tokenizer, minfer_plan::Owner::Threads] {
         assert!(ledger.sum(owner) > 0, "{owner:?}");
     }
-    assert_eq!(ledger.total(), ledger.lines.iter().map(|line| line.bytes).sum());
+    assert_eq!(ledger.total(), ledger.lines.iter().map(|line| line.bytes).sum::<u64>());
 }

@@ -33,21 +33,27 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let wanted: Vec<String> = args.collect();
     let peak = peak_gops();
     println!("{level}, {threads} threads; int8 peak of one core {peak:.0} GOP/s (0: no AVX-512 VNNI)");
-    println!("format     512 tokens GOP/s (of peak)    4     8     9    16    32 tokens    1 token GB/s");
+    println!("memory read by one thread: {:.1} GB/s", read_gbytes());
+    println!(
+        "format     512 tokens GOP/s (of peak)      2     4     6     8     9    16    32 tokens    1 token GB/s  in cache"
+    );
     for dtype in FORMATS {
         if wanted.is_empty() || wanted.iter().any(|name| *name == dtype.to_string()) {
             let mut bench = Bench::new(threads, level, dtype)?;
             let gops = bench.gops(512)?;
             print!("{:10} {gops:8.1} ({:3.0}%)       ", dtype.to_string(), gops / peak / threads as f64 * 100.0);
-            for tokens in [4, 8, 9, 16, 32] {
+            for tokens in TOKENS {
                 print!("{:6.1}", bench.gops(tokens)?);
             }
-            println!("    {:8.1}", bench.gbytes()?);
+            let cached = bench.gops(1)? / 2.0 * bench.weight.buf.len as f64 / f64::from(ROWS * COLS);
+            println!("    {:8.1}   {cached:8.1}", bench.gbytes()?);
         }
     }
     Ok(())
 }
 
+/// Small batches.
+const TOKENS: [u32; 7] = [2, 4, 6, 8, 9, 16, 32];
 const ROWS: u32 = 2048;
 const COLS: u32 = 2048;
 /// Bytes of weights that are read once each, in turn: more than caches hold.
@@ -123,6 +129,18 @@ impl Bench {
         let bytes = (self.copies * self.weight.buf.len) as f64;
         Ok(bytes / self.seconds(&steps)? / 1e9)
     }
+}
+
+/// Bytes per second of one thread that only adds up what it reads.
+fn read_gbytes() -> f64 {
+    let data = vec![1u64; (STREAM_BYTES / 8) as usize];
+    let mut best = f64::INFINITY;
+    for _ in 0..4 {
+        let start = Instant::now();
+        std::hint::black_box(data.iter().fold(0u64, |sum, x| sum.wrapping_add(*x)));
+        best = best.min(start.elapsed().as_secs_f64());
+    }
+    STREAM_BYTES as f64 / best / 1e9
 }
 
 /// Operations per second of the dot product instruction on registers alone.

@@ -100,7 +100,7 @@ impl CpuBackend {
     /// Address of a run within its region.
     fn bytes(&self, buf: BufRef, write: bool) -> Result<(*mut u8, usize), BackendError> {
         let region = self.region(buf.region)?;
-        let end = buf.offset.checked_add(buf.len).unwrap_or(u64::MAX);
+        let end = buf.offset.saturating_add(buf.len);
         if end > region.len() {
             return Err(BackendError::OutOfBounds {
                 backend: NAME.into(),
@@ -230,15 +230,21 @@ impl Backend for CpuBackend {
     }
 
     fn run(&mut self, steps: &[Step], dims: &BatchDims) -> Result<(), BackendError> {
-        // All steps are checked before any is run.
-        for step in steps {
+        // All steps are checked before any is run. Mostly one batch holds them all.
+        for step in steps.get(BATCH_STEPS..).unwrap_or_default() {
             Work::new(&Check { backend: NAME, regions: &self.regions, step, dims })?;
         }
         for batch in steps.chunks(BATCH_STEPS) {
             self.works.clear();
             for step in batch {
-                let work = Work::new(&Check { backend: NAME, regions: &self.regions, step, dims })?;
-                self.works.push(work);
+                let work = Work::new(&Check { backend: NAME, regions: &self.regions, step, dims });
+                match work {
+                    Ok(work) => self.works.push(work),
+                    Err(error) => {
+                        self.works.clear();
+                        return Err(error);
+                    }
+                }
             }
             let result = self.run_works(batch);
             self.works.clear();

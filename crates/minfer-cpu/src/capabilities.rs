@@ -84,7 +84,9 @@ pub(crate) fn supports(kernel: &Kernel) -> bool {
         Op::Linear => {
             inputs.len() == 1 && matches!(weights.len(), 1 | 2) && floats && product(inputs[0]) && output == F32
         }
-        Op::LinearAdd => inputs.len() == 2 && inputs[1] == F32 && weights.len() == 1 && product(inputs[0]) && output == F32,
+        Op::LinearAdd => {
+            inputs.len() == 2 && inputs[1] == F32 && weights.len() == 1 && product(inputs[0]) && output == F32
+        }
         Op::GatedLinear { .. } => {
             inputs.len() == 1 && weights.len() == 2 && product(inputs[0]) && matches!(output, F32 | Q8)
         }

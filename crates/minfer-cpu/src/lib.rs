@@ -10,6 +10,10 @@
 //!
 //! Kernels are written once, over the vectors of [`mod@simd`]; weight formats are one function each ([`mod@blocks`]).
 
+// Kernels count with indices: loops over small arrays unroll into registers that way, and what a closure of an iterator
+// calls would not inherit the vector instructions of its kernel.
+#![allow(clippy::needless_range_loop)]
+
 mod backend;
 mod blocks;
 mod capabilities;

@@ -5,7 +5,7 @@
 
 use std::any::Any;
 use std::cell::UnsafeCell;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering::SeqCst};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::SeqCst};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
@@ -89,7 +89,6 @@ struct Shared {
     /// Written by the caller while all workers wait for `start`, read by them after it; cleared after they are done.
     job: UnsafeCell<Option<*const Job<'static>>>,
     stop: AtomicBool,
-    panics: AtomicUsize,
 }
 
 // SAFETY: `job` is the only member that is not `Sync`; the caller writes it only while every worker is before `start` (all
@@ -115,7 +114,6 @@ impl Pool {
             barrier,
             job: UnsafeCell::new(None),
             stop: AtomicBool::new(false),
-            panics: AtomicUsize::new(0),
         });
         let mut pool = Pool { shared, workers: Vec::with_capacity(threads) };
         for index in 1..threads {
@@ -141,8 +139,12 @@ impl Pool {
             *shared.job.get() = Some(job);
         }
         shared.start.bump();
-        job(0, &shared.barrier);
+        let mine = catch(|| job(0, &shared.barrier));
+        // Whatever happened, the job must outlive its use by the others.
         shared.barrier.wait(|| ());
+        if let Err(panic) = mine {
+            std::panic::resume_unwind(panic);
+        }
     }
 }
 
@@ -171,9 +173,8 @@ fn work(shared: &Shared, index: usize) {
         if let Some(job) = unsafe { *shared.job.get() } {
             // SAFETY: as above.
             let job = unsafe { &*job };
-            if catch(|| job(index, &shared.barrier)).is_err() {
-                shared.panics.fetch_add(1, SeqCst);
-            }
+            // A panic was reported on stderr; the caller sees to the rest.
+            let _ = catch(|| job(index, &shared.barrier));
         }
         shared.barrier.wait(|| ());
     }

@@ -121,7 +121,9 @@ impl Work {
                 Work::RopeTable(rope::RopeTable::check(check, n_dims, base, freq_scale)?)
             }
             Op::RmsNorm { eps, group } => Work::RmsNorm(norm::RmsNorm::check(check, eps, group)?),
-            Op::Linear | Op::LinearAdd | Op::GatedLinear { .. } | Op::QkvStore(_) => Work::Product(Product::check(check)?),
+            Op::Linear | Op::LinearAdd | Op::GatedLinear { .. } | Op::QkvStore(_) => {
+                Work::Product(Product::check(check)?)
+            }
             Op::Rope { style, head_dim, n_dims } => Work::Rope(rope::Rope::check(check, style, head_dim, n_dims)?),
             Op::KvStore { .. } => Work::KvStore(kv::KvStore::check(check)?),
             Op::Attention(attention) => Work::Attention(attention::Attention::check(check, attention)?),
@@ -221,7 +223,12 @@ impl Check<'_> {
     }
 
     /// An error unless the two are the same.
-    pub(crate) fn equal<T: PartialEq + Display>(&self, what: &'static str, expected: T, got: T) -> Result<(), BackendError> {
+    pub(crate) fn equal<T: PartialEq + Display>(
+        &self,
+        what: &'static str,
+        expected: T,
+        got: T,
+    ) -> Result<(), BackendError> {
         if expected == got { Ok(()) } else { Err(self.bad(what, expected, got)) }
     }
 
@@ -232,7 +239,7 @@ impl Check<'_> {
         let Some(region) = region else {
             return Err(BackendError::UnknownRegion { backend: backend(), region: buf.region.0 });
         };
-        let end = buf.offset.checked_add(buf.len).unwrap_or(u64::MAX);
+        let end = buf.offset.saturating_add(buf.len);
         if end > region.len() {
             return Err(BackendError::OutOfBounds {
                 backend: backend(),
@@ -264,7 +271,8 @@ impl Check<'_> {
 
     /// Input `index`, whose type is the kernel's.
     pub(crate) fn input(&self, index: usize) -> Result<Value, BackendError> {
-        let operand = self.step.inputs.get(index).ok_or_else(|| self.bad("inputs", index + 1, self.step.inputs.len()))?;
+        let operand =
+            self.step.inputs.get(index).ok_or_else(|| self.bad("inputs", index + 1, self.step.inputs.len()))?;
         self.value("an input", operand, false)
     }
 

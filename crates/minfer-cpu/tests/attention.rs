@@ -63,7 +63,9 @@ impl Case {
             for head in 0..n_head {
                 let kv_head = head / (n_head / n_kv_head);
                 let q = &q[(t * n_head + head) * head_dim..][..head_dim];
-                let row = |side: &'_ [f32], i: usize| side[cell_of(s, i) * kv_cols + kv_head * head_dim..][..head_dim].to_vec();
+                let row = |side: &'_ [f32], i: usize| {
+                    side[cell_of(s, i) * kv_cols + kv_head * head_dim..][..head_dim].to_vec()
+                };
                 let dot = |i: usize| row(&k, i).iter().zip(q).map(|(k, q)| f64::from(*k) * f64::from(*q)).sum::<f64>();
                 let scores: Vec<f64> = (first..=p).map(|i| dot(i) * f64::from(scale)).collect();
                 let greatest = scores.iter().fold(f64::NEG_INFINITY, |m, s| m.max(*s));
@@ -175,7 +177,11 @@ fn splitting_in_place_and_quantising_change_nothing() {
                 fused.output = machine.empty(rows, shape.cols as usize, ValueType::Q8);
                 fused.kernel.output = ValueType::Q8;
                 machine.run(std::slice::from_ref(&fused)).unwrap();
-                assert_eq!(machine.read_bytes(fused.output.buf), machine.read_bytes(quantised.buf), "{level} quantised");
+                assert_eq!(
+                    machine.read_bytes(fused.output.buf),
+                    machine.read_bytes(quantised.buf),
+                    "{level} quantised"
+                );
             }
 
             let in_place = Step { output: step.inputs[0], ..step.clone() };
@@ -291,7 +297,8 @@ fn qkv_store_is_its_parts() {
             ([DType::Q8_0, DType::Q5_0, DType::Q4_1], false, true, RopeStyle::Adjacent, CacheType::F32),
             ([DType::F16, DType::F32, DType::BF16], true, true, RopeStyle::Halves, CacheType::F16),
         ] {
-            for (tokens, head_dim, n_head, n_kv_head) in [(1, 64, 4, 2), (7, 32, 3, 1), (70, 48, 2, 2), (300, 64, 2, 1)] {
+            for (tokens, head_dim, n_head, n_kv_head) in [(1, 64, 4, 2), (7, 32, 3, 1), (70, 48, 2, 2), (300, 64, 2, 1)]
+            {
                 let (cols, n_cells, rope_dims) = (256, 320, head_dim - 16);
                 let mut machine = Machine::new(level, 2);
                 let x = random.floats(tokens * cols);

@@ -117,7 +117,7 @@ fn operands_that_do_not_fit_are_refused_before_anything_runs() {
     bad.output.shape.rows = Rows::Fixed(1);
     bad.inputs.iter_mut().for_each(|input| input.shape.rows = Rows::Fixed(1));
     assert!(matches!(refuse(&mut machine, bad), BackendError::BadOperand { .. }));
-    machine.run(&[good.clone()]).unwrap();
+    machine.run(std::slice::from_ref(&good)).unwrap();
     assert_eq!(machine.read(&out), [3.0; 16]);
 }
 

@@ -31,6 +31,25 @@ pub(crate) fn kernel_of(graph: &Graph, node: &Node) -> Kernel {
     }
 }
 
+/// Whether a backend runs a node, whose operand it may want quantised first.
+pub(crate) fn runs(caps: &dyn Capabilities, graph: &Graph, node: &Node) -> bool {
+    let mut kernel = kernel_of(graph, node);
+    if node.op.is_product() && kernel.inputs.first() == Some(&ValueType::F32) {
+        let Some(wanted) = activation_type(caps, graph, &node.op, node) else { return false };
+        kernel.inputs[0] = wanted;
+        let quantize = Kernel {
+            op: Op::Quantize,
+            inputs: vec![ValueType::F32],
+            weights: Vec::new(),
+            output: ValueType::Q8,
+        };
+        if wanted == ValueType::Q8 && !caps.supports(&quantize) {
+            return false;
+        }
+    }
+    caps.supports(&kernel)
+}
+
 /// The type in which the matrices of a product want their operand, when they agree.
 pub(crate) fn activation_type(caps: &dyn Capabilities, graph: &Graph, op: &Op, node: &Node) -> Option<ValueType> {
     let mut types =

@@ -133,23 +133,24 @@ pub(super) unsafe fn tile<S: Simd>(
         let (x, tile) = (product.x, tile.as_mut_ptr());
         Part { matrix, first_row, n_rows, x, first_token, n_tokens, tile, stride: stride(rows) }
     };
-    // SAFETY (all): parts lie within their matrix and the batch; half a tile buffer has room for `tokens · stride`.
-    if let Epilogue::Qkv(qkv) = &product.epilogue {
-        let (matrix, head) = qkv.head(row_tile);
-        let part = part(matrix, head * qkv.head_dim, first);
-        unsafe {
+    // SAFETY: parts lie within their matrix and the batch; half a tile buffer has room for `tokens · stride`.
+    unsafe {
+        if let Epilogue::Qkv(qkv) = &product.epilogue {
+            let (matrix, head) = qkv.head(row_tile);
+            let part = part(matrix, head * qkv.head_dim, first);
             part.compute(s, panel, float_panel, unpacked);
             return qkv.finish(s, product, &part, matrix, head);
         }
-    }
-    let gate = part(0, row_tile * rows, first);
-    unsafe { gate.compute(s, panel, float_panel, unpacked) };
-    let up = part(if matches!(product.epilogue, Epilogue::Gated { .. }) { 1 } else { 0 }, row_tile * rows, second);
-    if let Epilogue::Gated { .. } = product.epilogue {
-        unsafe { up.compute(s, panel, float_panel, unpacked) };
-    }
-    for t in 0..n_tokens {
-        unsafe { finish_row(s, product, &gate, &up, t) };
+        let one = part(0, row_tile * rows, first);
+        one.compute(s, panel, float_panel, unpacked);
+        let mut other = one;
+        if let Epilogue::Gated { .. } = product.epilogue {
+            other = part(1, row_tile * rows, second);
+            other.compute(s, panel, float_panel, unpacked);
+        }
+        for t in 0..n_tokens {
+            finish_row(s, product, &one, &other, t);
+        }
     }
     Ok(())
 }

@@ -36,7 +36,7 @@ impl Kernel for Multiply<'_> {
             } else if const { S::LANES == 16 } {
                 panels::<S, 2, 6>(s, &self.part, self.panel);
             } else {
-                panels::<S, 1, 4>(s, &self.part, self.panel);
+                panels::<S, 2, 4>(s, &self.part, self.panel);
             }
         }
     }
@@ -147,9 +147,9 @@ unsafe fn panels<S: Simd, const R: usize, const T: usize>(s: S, part: &Part, pan
                         2 => s.vectorize(Micro::<R, 2>(job)),
                         3 => s.vectorize(Micro::<R, 3>(job)),
                         4 => s.vectorize(Micro::<R, 4>(job)),
-                        5 if const { R == 2 } => s.vectorize(Micro::<R, 5>(job)),
-                        6 if const { R == 2 } => s.vectorize(Micro::<R, 6>(job)),
-                        _ => unreachable!("`panels` are given fewer tokens at a time"),
+                        5 if const { T > 4 } => s.vectorize(Micro::<R, 5>(job)),
+                        6 if const { T > 5 } => s.vectorize(Micro::<R, 6>(job)),
+                        _ => unreachable!("at most `T` tokens at a time"),
                     }
                     token += n_tokens;
                 }

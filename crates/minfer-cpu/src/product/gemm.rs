@@ -46,7 +46,7 @@ impl<F: Format> Kernel for Multiply<'_, F> {
             if const { S::LANES == 16 } {
                 multiply::<S, F, 2, 6>(s, &self.part, self.panel, self.rows);
             } else {
-                multiply::<S, F, 1, 4>(s, &self.part, self.panel, self.rows);
+                multiply::<S, F, 2, 3>(s, &self.part, self.panel, self.rows);
             }
         }
     }
@@ -85,7 +85,7 @@ unsafe fn multiply<S: Simd, F: Format, const R: usize, const T: usize>(
                     let n = (part.n_tokens - token).div_ceil(n_groups - group);
                     let tile = part.tile.add(token * part.stride + first_row);
                     let job = Job { part, ints, offsets, token, tile, fresh: first_col == 0 };
-                    by_class::<S, F, R>(s, n, job);
+                    by_class::<S, F, R, T>(s, n, job);
                     token += n;
                 }
             }
@@ -109,29 +109,29 @@ struct Job<'a> {
 /// # Safety
 /// The job lies within its part; the panel is unpacked.
 #[inline(always)]
-unsafe fn by_class<S: Simd, F: Format, const R: usize>(s: S, n: usize, job: Job<'_>) {
+unsafe fn by_class<S: Simd, F: Format, const R: usize, const T: usize>(s: S, n: usize, job: Job<'_>) {
     // SAFETY: as promised by the caller.
     unsafe {
         if const { F::GROUP == 32 && F::HAS_MIN } {
-            by_tokens::<S, R, 32, true, false>(s, n, job)
+            by_tokens::<S, R, T, 32, true, false>(s, n, job)
         } else if const { F::GROUP == 32 && F::WIDE } {
-            by_tokens::<S, R, 32, false, true>(s, n, job)
+            by_tokens::<S, R, T, 32, false, true>(s, n, job)
         } else if const { F::GROUP == 32 } {
-            by_tokens::<S, R, 32, false, false>(s, n, job)
+            by_tokens::<S, R, T, 32, false, false>(s, n, job)
         } else if const { F::HAS_MIN } {
-            by_tokens::<S, R, 16, true, false>(s, n, job)
+            by_tokens::<S, R, T, 16, true, false>(s, n, job)
         } else {
-            by_tokens::<S, R, 16, false, false>(s, n, job)
+            by_tokens::<S, R, T, 16, false, false>(s, n, job)
         }
     }
 }
 
-/// Runs the job for exactly `n` tokens.
+/// Runs the job for exactly `n <= T` tokens.
 ///
 /// # Safety
 /// As for [`by_class`].
 #[inline(always)]
-unsafe fn by_tokens<S: Simd, const R: usize, const G: usize, const MIN: bool, const WIDE: bool>(
+unsafe fn by_tokens<S: Simd, const R: usize, const T: usize, const G: usize, const MIN: bool, const WIDE: bool>(
     s: S,
     n: usize,
     job: Job<'_>,
@@ -141,10 +141,10 @@ unsafe fn by_tokens<S: Simd, const R: usize, const G: usize, const MIN: bool, co
         1 => s.vectorize(Micro::<R, 1, G, MIN, WIDE>(job)),
         2 => s.vectorize(Micro::<R, 2, G, MIN, WIDE>(job)),
         3 => s.vectorize(Micro::<R, 3, G, MIN, WIDE>(job)),
-        4 => s.vectorize(Micro::<R, 4, G, MIN, WIDE>(job)),
-        5 if const { R == 2 } => s.vectorize(Micro::<R, 5, G, MIN, WIDE>(job)),
-        6 if const { R == 2 } => s.vectorize(Micro::<R, 6, G, MIN, WIDE>(job)),
-        _ => unreachable!("`multiply` takes fewer tokens at a time"),
+        4 if const { T > 3 } => s.vectorize(Micro::<R, 4, G, MIN, WIDE>(job)),
+        5 if const { T > 4 } => s.vectorize(Micro::<R, 5, G, MIN, WIDE>(job)),
+        6 if const { T > 5 } => s.vectorize(Micro::<R, 6, G, MIN, WIDE>(job)),
+        _ => unreachable!("at most `T` tokens at a time"),
     }
 }
 

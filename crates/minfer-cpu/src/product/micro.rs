@@ -69,7 +69,14 @@ pub(crate) struct Offsets {
 /// # Safety
 /// The panel has `n_blocks` blocks, and so have the rows from the offsets on.
 #[inline(always)]
-pub(crate) unsafe fn ints<S: Simd, const R: usize, const T: usize, const G: usize, const MIN: bool, const WIDE: bool>(
+pub(crate) unsafe fn ints<
+    S: Simd,
+    const R: usize,
+    const T: usize,
+    const G: usize,
+    const MIN: bool,
+    const WIDE: bool,
+>(
     s: S,
     panel: Ints,
     rows: [*const u8; T],
@@ -79,7 +86,7 @@ pub(crate) unsafe fn ints<S: Simd, const R: usize, const T: usize, const G: usiz
     let lanes = S::LANES;
     let mut totals = *acc;
     // Pairs of 16-bit factors for the two sums of a block: both where the group is the block, else the one of its half.
-    let pair = |first: i16, second: i16| i32::from(second) << 16 | i32::from(first as u16) as i32;
+    let pair = |first: i16, second: i16| i32::from(second) << 16 | i32::from(first as u16);
     let factor = if MIN { 1 } else { panel.offset.wrapping_neg() };
     let factors = if G == 32 {
         [s.splat_i(pair(factor, factor)); 2]

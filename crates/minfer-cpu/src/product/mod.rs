@@ -25,7 +25,7 @@ use minfer_backend::BackendError;
 use minfer_graph::ValueType;
 
 /// Most tokens that are multiplied straight on the file's layout. Measured: from here on panels are faster.
-pub(crate) const GEMV_TOKENS: usize = 8;
+pub(crate) const GEMV_TOKENS: usize = 4;
 /// Bytes of weights in an item with few tokens: enough to stream, few enough to share out.
 const GEMV_ITEM_BYTES: usize = 32 << 10;
 /// Rows of weights in an item with many tokens.

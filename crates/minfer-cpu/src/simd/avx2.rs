@@ -36,8 +36,13 @@ impl<const VNNI: bool> Simd for V256<VNNI> {
 
     #[inline(always)]
     fn vectorize<K: Kernel>(self, kernel: K) -> K::Out {
-        // SAFETY (both): the token says that the processor has these instructions.
-        if VNNI { unsafe { enable_avxvnni(kernel, V256(())) } } else { unsafe { enable_avx2(kernel, V256(())) } }
+        if VNNI {
+            // SAFETY: the token says that the processor has these instructions.
+            unsafe { enable_avxvnni(kernel, V256(())) }
+        } else {
+            // SAFETY: as above.
+            unsafe { enable_avx2(kernel, V256(())) }
+        }
     }
 
     #[inline(always)]

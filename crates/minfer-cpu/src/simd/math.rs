@@ -43,7 +43,8 @@ pub(crate) fn silu<S: Simd>(s: S, x: S::F) -> S::F {
 /// `0.5 x (1 + tanh(√(2/π) (x + 0.044715 x³)))`, as `x · sigmoid` of twice the argument: no digits are lost near zero.
 #[inline(always)]
 pub(crate) fn gelu_tanh<S: Simd>(s: S, x: S::F) -> S::F {
-    const TWO_SQRT_2_OVER_PI: f32 = 1.595_769_1;
+    // 2 √(2/π).
+    const FACTOR: f32 = std::f32::consts::FRAC_2_SQRT_PI * std::f32::consts::SQRT_2;
     let cubic = s.fma(s.mul(x, x), s.splat(0.044_715), s.splat(1.0));
-    s.mul(x, sigmoid(s, s.mul(s.mul(x, cubic), s.splat(TWO_SQRT_2_OVER_PI))))
+    s.mul(x, sigmoid(s, s.mul(s.mul(x, cubic), s.splat(FACTOR))))
 }

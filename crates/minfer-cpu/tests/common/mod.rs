@@ -106,9 +106,7 @@ pub fn dequantise(bytes: &[u8], cols: usize) -> Vec<f32> {
     let mut out = Vec::new();
     for row in bytes.chunks(ValueType::Q8.row_bytes(cols as u32) as usize) {
         let scale = |block: usize| f32::from_le_bytes(row[cols + 4 * block..][..4].try_into().unwrap());
-        for col in 0..cols {
-            out.push(scale(col / 32) * f32::from(row[col] as i8));
-        }
+        out.extend(row[..cols].iter().enumerate().map(|(col, &q)| scale(col / 32) * f32::from(q as i8)));
         for half in 0..cols / 16 {
             let at = cols + cols / 8 + 2 * half;
             let sum: i16 = row[half * 16..][..16].iter().map(|&q| i16::from(q as i8)).sum();

@@ -3,7 +3,7 @@
 //! The highest priority that supports a node's kernel gets it. All nodes of a layer's KV cache go together, since its
 //! regions are on one backend. An input goes to its first reader, so that most inputs need no copy.
 
-use crate::draft::{Backends, Draft, kernel_of};
+use crate::draft::{Backends, Draft, kernel_of, runs};
 use crate::error::PlanError;
 use minfer_backend::{BackendId, Kernel};
 use minfer_graph::{Graph, NodeId, Op};
@@ -17,18 +17,18 @@ pub(crate) fn assign(graph: &Graph, backends: &Backends) -> Result<Draft, PlanEr
     let mut by_priority: Vec<usize> = (0..backends.len()).collect();
     by_priority.sort_by_key(|&index| Reverse(backends[index].priority()));
 
-    let groups = kernels_by_layer(graph);
+    let groups = kv_nodes_by_layer(graph);
     let mut chosen: Vec<Option<BackendId>> = vec![None; graph.nodes.len()];
     for id in graph.ids() {
         let node = graph.node(id);
         if matches!(node.op, Op::Input) {
             continue;
         }
-        let own = [kernel_of(graph, node)];
-        let kernels = node.op.kv_layer().and_then(|layer| groups.get(&layer)).map_or(&own[..], Vec::as_slice);
-        let runs_all = |index: &usize| kernels.iter().all(|kernel| backends[*index].supports(kernel));
+        let own = [id];
+        let together = node.op.kv_layer().and_then(|layer| groups.get(&layer)).map_or(&own[..], Vec::as_slice);
+        let runs_all = |index: &usize| together.iter().all(|&id| runs(&*backends[*index], graph, graph.node(id)));
         let Some(index) = by_priority.iter().copied().find(runs_all) else {
-            return Err(no_backend(node.name.clone(), &own[0], backends));
+            return Err(no_backend(node.name.clone(), &kernel_of(graph, node), backends));
         };
         chosen[id.index()] = Some(BackendId(index as u8));
     }
@@ -41,12 +41,12 @@ pub(crate) fn assign(graph: &Graph, backends: &Backends) -> Result<Draft, PlanEr
     Ok(Draft { graph: graph.clone(), backends: assigned })
 }
 
-/// The executed kernels that touch each layer's KV cache.
-fn kernels_by_layer(graph: &Graph) -> HashMap<u32, Vec<Kernel>> {
-    let mut groups: HashMap<u32, Vec<Kernel>> = HashMap::new();
-    for node in graph.nodes.iter().filter(|node| node.op.is_executed()) {
-        if let Some(layer) = node.op.kv_layer() {
-            groups.entry(layer).or_default().push(kernel_of(graph, node));
+/// The executed nodes that touch each layer's KV cache.
+fn kv_nodes_by_layer(graph: &Graph) -> HashMap<u32, Vec<NodeId>> {
+    let mut groups: HashMap<u32, Vec<NodeId>> = HashMap::new();
+    for id in graph.ids().filter(|&id| graph.node(id).op.is_executed()) {
+        if let Some(layer) = graph.node(id).op.kv_layer() {
+            groups.entry(layer).or_default().push(id);
         }
     }
     groups

@@ -53,7 +53,10 @@ fn emitters(draft: &Draft, backends: &Backends) -> Vec<bool> {
             let aside = matches!(graph.node(reader).op, Op::KvView { .. });
             aside || (taken == [0] && draft.backend(reader) == backend && wants_q8(draft, backends, reader))
         });
-        let kernel = Kernel { output: ValueType::Q8, ..kernel_of(graph, node) };
+        let mut kernel = Kernel { output: ValueType::Q8, ..kernel_of(graph, node) };
+        if wants_q8(draft, backends, id) {
+            kernel.inputs[0] = ValueType::Q8;
+        }
         node.ty == ValueType::F32
             && node.op.is_executed()
             && !readers.is_empty()

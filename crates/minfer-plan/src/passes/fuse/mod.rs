@@ -7,8 +7,7 @@ mod ffn;
 mod qkv;
 mod residual;
 
-use crate::draft::{Backends, Draft, Rewriter, activation_type, kernel_of};
-use minfer_backend::Capabilities;
+use crate::draft::{Backends, Draft, Rewriter, runs};
 use minfer_graph::{Node, NodeId, Op};
 use std::collections::{HashMap, HashSet};
 
@@ -88,11 +87,7 @@ impl Context<'_> {
     fn runs(&self, fused: &Fused, anchor: NodeId) -> bool {
         let backend = self.draft.backend(anchor);
         let together = fused.inner.iter().chain(&fused.stands_for).all(|&id| self.draft.backend(id) == backend);
-        let caps: &dyn Capabilities = &*self.backends[backend.index()];
-        let graph = &self.draft.graph;
-        together
-            && activation_type(caps, graph, &fused.node.op, &fused.node).is_some()
-            && caps.supports(&kernel_of(graph, &fused.node))
+        together && runs(&*self.backends[backend.index()], &self.draft.graph, &fused.node)
     }
 }
 
