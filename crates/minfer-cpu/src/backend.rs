@@ -7,15 +7,13 @@ use crate::pool::{Barrier, Pool, catch};
 use crate::region::Region;
 use crate::scratch::Scratch;
 use crate::simd::SimdLevel;
-use crate::work::{Check, Fault, Work};
+use crate::work::{BATCH_STEPS, Check, Fault, Work};
 use minfer_backend::{Backend, BackendError, BufRef, Capabilities, HostBytes, RegionId, Step};
 use minfer_graph::BatchDims;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 
 const NAME: &str = "cpu";
-/// Steps that are checked, then run, at a time.
-const BATCH_STEPS: usize = 512;
 /// Regions there may be; ids are dense.
 const MAX_REGIONS: usize = 1 << 20;
 

@@ -5,6 +5,7 @@ use crate::ops::attention::{MAX_HEAD_DIM, workspace_bytes};
 use crate::options::CpuOptions;
 use crate::region::ALIGN;
 use crate::scratch::SCRATCH_BYTES;
+use crate::work::{BATCH_STEPS, Work};
 use minfer_backend::{Capabilities, Kernel};
 use minfer_graph::{DType, GraphParams, Op, Shape, ValueType};
 
@@ -54,7 +55,8 @@ impl Capabilities for CpuCapabilities {
 
     fn fixed_bytes(&self) -> u64 {
         // The caller is a worker too: it has a scratch, and a stack of its own that is not ours.
-        (self.threads * SCRATCH_BYTES + (self.threads - 1) * STACK_BYTES) as u64
+        let workers = self.threads * SCRATCH_BYTES + (self.threads - 1) * STACK_BYTES;
+        (workers + BATCH_STEPS * size_of::<Work>()) as u64
     }
 }
 

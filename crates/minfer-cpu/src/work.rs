@@ -13,6 +13,9 @@ use minfer_backend::{BackendError, BufRef, Operand, Step};
 use minfer_graph::{BatchDims, DType, Op, ValueType};
 use std::fmt::Display;
 
+/// Steps that are checked, then run, at a time.
+pub(crate) const BATCH_STEPS: usize = 512;
+
 /// A number in an input that points outside.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(crate) struct Fault {

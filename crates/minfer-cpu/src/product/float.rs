@@ -188,7 +188,7 @@ impl<const R: usize, const T: usize> Kernel for Micro<'_, R, T> {
                     }
                 }
             }
-            micro::floats::<S, R, T>(s, panel, R * S::LANES, x, n, &mut acc);
+            micro::floats::<S, R, T>(s, panel, R * S::LANES, x, 1, n, &mut acc);
             for t in 0..T {
                 for r in 0..R {
                     s.store(tile.add(t * part.stride + r * S::LANES), acc[t][r]);

@@ -5,17 +5,18 @@
 
 use crate::simd::Simd;
 
-/// Adds to `acc[t][r]` the dots of `n` floats: `x[t]` with the columns of the panel, whose rows of lanes are
-/// `panel_stride` floats apart.
+/// Adds to `acc[t][r]` the dots of `n` floats: `x[t]`, whose elements are `x_stride` floats apart, with the columns of the
+/// panel, whose rows of lanes are `panel_stride` floats apart.
 ///
 /// # Safety
-/// `n` floats are readable from each `x[t]`, and `R · LANES` from each of `n` rows of the panel.
+/// `n` floats, so far apart, are readable from each `x[t]`, and `R · LANES` from each of `n` rows of the panel.
 #[inline(always)]
 pub(crate) unsafe fn floats<S: Simd, const R: usize, const T: usize>(
     s: S,
     panel: *const f32,
     panel_stride: usize,
     x: [*const f32; T],
+    x_stride: usize,
     n: usize,
     acc: &mut [[S::F; R]; T],
 ) {
@@ -28,7 +29,7 @@ pub(crate) unsafe fn floats<S: Simd, const R: usize, const T: usize>(
                 w[r] = s.load(panel.add(k * panel_stride + r * S::LANES));
             }
             for t in 0..T {
-                let x = s.splat(x[t].add(k).read_unaligned());
+                let x = s.splat(x[t].add(k * x_stride).read_unaligned());
                 for r in 0..R {
                     sums[t][r] = s.fma(w[r], x, sums[t][r]);
                 }

@@ -119,6 +119,14 @@ impl<const VNNI: bool> Simd for V256<VNNI> {
         unsafe { _mm256_andnot_ps(_mm256_set1_ps(-0.0), a) }
     }
     #[inline(always)]
+    fn keep_between(self, x: __m256, at: __m256, first: __m256, end: __m256) -> __m256 {
+        // SAFETY: the token stands for the instructions.
+        unsafe {
+            let seen = _mm256_and_ps(_mm256_cmp_ps::<_CMP_LE_OQ>(first, at), _mm256_cmp_ps::<_CMP_LT_OQ>(at, end));
+            _mm256_blendv_ps(_mm256_set1_ps(f32::NEG_INFINITY), x, seen)
+        }
+    }
+    #[inline(always)]
     fn round(self, a: __m256) -> __m256 {
         // SAFETY: the token stands for the instructions.
         unsafe { _mm256_round_ps::<{ _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC }>(a) }

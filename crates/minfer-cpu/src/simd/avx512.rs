@@ -108,6 +108,14 @@ impl Simd for V512 {
         unsafe { _mm512_abs_ps(a) }
     }
     #[inline(always)]
+    fn keep_between(self, x: __m512, at: __m512, first: __m512, end: __m512) -> __m512 {
+        // SAFETY: the token stands for the instructions.
+        unsafe {
+            let seen = _mm512_cmp_ps_mask::<_CMP_LE_OQ>(first, at) & _mm512_cmp_ps_mask::<_CMP_LT_OQ>(at, end);
+            _mm512_mask_blend_ps(seen, _mm512_set1_ps(f32::NEG_INFINITY), x)
+        }
+    }
+    #[inline(always)]
     fn round(self, a: __m512) -> __m512 {
         // SAFETY: the token stands for the instructions.
         unsafe { _mm512_roundscale_ps::<{ _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC }>(a) }

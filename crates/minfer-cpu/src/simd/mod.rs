@@ -77,6 +77,8 @@ pub(crate) trait Simd: Copy + Send + Sync + 'static {
     fn fma(self, a: Self::F, b: Self::F, c: Self::F) -> Self::F;
     /// The absolute value.
     fn abs(self, a: Self::F) -> Self::F;
+    /// `x` in the lanes where `first <= at < end`, elsewhere minus infinity.
+    fn keep_between(self, x: Self::F, at: Self::F, first: Self::F, end: Self::F) -> Self::F;
     /// To the nearest integer, ties to even.
     fn round(self, a: Self::F) -> Self::F;
     /// `2^n` for integral `n` in `-126..=127`.

@@ -95,6 +95,10 @@ impl Simd for Scalar {
         a.map(f32::abs)
     }
     #[inline(always)]
+    fn keep_between(self, x: F, at: F, first: F, end: F) -> F {
+        std::array::from_fn(|i| if first[i] <= at[i] && at[i] < end[i] { x[i] } else { f32::NEG_INFINITY })
+    }
+    #[inline(always)]
     fn round(self, a: F) -> F {
         a.map(f32::round_ties_even)
     }
