@@ -68,7 +68,7 @@ fn hint(error: &anyhow::Error) -> Option<String> {
         return failure.hint.clone();
     }
     let engine = match error.downcast_ref::<minfer::Error>() {
-        Some(minfer::Error::Engine(engine)) => Some(engine),
+        Some(minfer::Error::Engine(engine)) => Some(&**engine),
         Some(minfer::Error::Cpu(minfer::CpuError::NoSimd { .. })) => return Some("unset MINFER_SIMD".into()),
         Some(minfer::Error::Text(_)) => return Some("--raw goes on with the prompt without the chat template".into()),
         _ => error.downcast_ref::<EngineError>(),
