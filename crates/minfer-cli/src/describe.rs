@@ -29,7 +29,7 @@ pub fn context(choice: ContextChoice, n_ctx_train: u32) -> String {
         ContextReason::ClampedToTraining => return format!("{n_ctx} tokens: as many as the model was trained for"),
         ContextReason::Asked => "as asked",
         ContextReason::Default => "the default",
-        ContextReason::RaisedForPrompt => "raised for the prompt",
+        ContextReason::RaisedForPrompt => "raised to hold the prompt and the answer",
     };
     match n_ctx_train {
         0 => format!("{n_ctx} tokens: {reason}"),

@@ -5,6 +5,7 @@ use crate::exit::Failure;
 use minfer::SimdLevel;
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
+use std::str::FromStr;
 
 /// A variable that minfer reads.
 pub struct Variable {
@@ -36,49 +37,49 @@ pub const VARIABLES: &[Variable] = &[
         name: "MINFER_THREADS",
         accepts: "1 to 1024",
         meaning: "as --threads",
-        set: |env, value| Some(env.threads = Some(value.to_str()?.parse().ok()?)),
+        set: |env, value| put(&mut env.threads, parsed(value).map(Some)),
     },
     Variable {
         name: "MINFER_SIMD",
         accepts: "scalar, avx2, avxvnni or avx512",
         meaning: "vector instructions of the cpu backend, for tests; the default is the best there are",
-        set: |env, value| Some(env.simd = Some(value.to_str()?.parse().ok()?)),
+        set: |env, value| put(&mut env.simd, parsed(value).map(Some)),
     },
     Variable {
         name: "MINFER_NO_FUSE_QKV",
         accepts: "1 or 0",
         meaning: "as --no-fuse-qkv",
-        set: |env, value| Some(env.no_fuse_qkv = switch(value)?),
+        set: |env, value| put(&mut env.no_fuse_qkv, switch(value)),
     },
     Variable {
         name: "MINFER_NO_FUSE_FFN",
         accepts: "1 or 0",
         meaning: "as --no-fuse-ffn",
-        set: |env, value| Some(env.no_fuse_ffn = switch(value)?),
+        set: |env, value| put(&mut env.no_fuse_ffn, switch(value)),
     },
     Variable {
         name: "MINFER_NO_FUSE_RESIDUAL",
         accepts: "1 or 0",
         meaning: "as --no-fuse-residual",
-        set: |env, value| Some(env.no_fuse_residual = switch(value)?),
+        set: |env, value| put(&mut env.no_fuse_residual, switch(value)),
     },
     Variable {
         name: "MINFER_NO_FUSE_QUANTIZE",
         accepts: "1 or 0",
         meaning: "as --no-fuse-quantize",
-        set: |env, value| Some(env.no_fuse_quantize = switch(value)?),
+        set: |env, value| put(&mut env.no_fuse_quantize, switch(value)),
     },
     Variable {
         name: "MINFER_TRACE",
         accepts: "a file",
         meaning: "as --trace, for run and eval",
-        set: |env, value| Some(env.trace = Some(value.into())),
+        set: |env, value| put(&mut env.trace, Some(Some(value.into()))),
     },
     Variable {
         name: "MINFER_GRAPH_DUMP",
         accepts: "a folder",
         meaning: "run and eval write the logits of every batch and, at the end, the KV regions there",
-        set: |env, value| Some(env.graph_dump = Some(value.into())),
+        set: |env, value| put(&mut env.graph_dump, Some(Some(value.into()))),
     },
 ];
 
@@ -118,6 +119,16 @@ pub fn help() -> String {
     }
     text.push_str("\nExit codes: 0 done, 1 a negative answer, 2 failure.");
     text
+}
+
+/// Keeps a value, if there is one.
+fn put<T>(slot: &mut T, value: Option<T>) -> Option<()> {
+    *slot = value?;
+    Some(())
+}
+
+fn parsed<T: FromStr>(value: &OsStr) -> Option<T> {
+    value.to_str()?.parse().ok()
 }
 
 fn switch(value: &OsStr) -> Option<bool> {

@@ -3,6 +3,7 @@
 
 use crate::output;
 use minfer::EngineError;
+use minfer_gguf::GgufError;
 use std::fmt;
 use std::io::ErrorKind;
 use std::process::ExitCode;
@@ -67,7 +68,7 @@ fn hint(error: &anyhow::Error) -> Option<String> {
         return failure.hint.clone();
     }
     let engine = match error.downcast_ref::<minfer::Error>() {
-        Some(minfer::Error::Engine(engine)) => Some(engine),
+        Some(minfer::Error::Engine(engine)) => Some(&**engine),
         Some(minfer::Error::Cpu(minfer::CpuError::NoSimd { .. })) => return Some("unset MINFER_SIMD".into()),
         Some(minfer::Error::Text(_)) => return Some("--raw goes on with the prompt without the chat template".into()),
         _ => error.downcast_ref::<EngineError>(),
@@ -77,6 +78,13 @@ fn hint(error: &anyhow::Error) -> Option<String> {
             Some(format!("--n-ctx {n_prompt} or more holds it"))
         }
         EngineError::PromptTooLong { .. } => Some("no context of this model holds it: shorten the prompt".into()),
+        EngineError::File(GgufError::InFile { path, problem })
+            if matches!(**problem, GgufError::Missing)
+                && path.extension().is_none()
+                && path.components().count() == 1 =>
+        {
+            Some(format!("if `{}` was meant as a command: `minfer --help` lists them", path.display()))
+        }
         EngineError::EmptyPrompt => Some("minfer MODEL \"PROMPT\", or pipe a prompt into it".into()),
         EngineError::Backend(minfer_backend::BackendError::OutOfMemory { .. }) => {
             Some("--n-ctx, --ubatch and --cache-type f16 make it smaller; `minfer graph` shows what is planned".into())

@@ -43,6 +43,11 @@ fn files_that_are_no_models() {
 }
 
 #[test]
+fn words_that_are_no_command() {
+    minfer(["inspct", "m.gguf"]).refused(&["inspct", "no such file", "hint: ", "minfer --help"]);
+}
+
+#[test]
 fn models_that_are_not_supported() {
     let dir = folder("not_supported");
     let model = TinyModel { tied: true, n_embd: 256, head_dim: 64, ..TinyModel::new("tiny", TinyArch::Llama) };

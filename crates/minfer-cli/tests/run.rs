@@ -2,10 +2,11 @@
 
 mod support;
 
-use minfer_testkit::{TinyArch, TinyModel};
+use minfer_gguf::DType;
+use minfer_testkit::{Formats, TinyArch, TinyModel};
 use serde_json::Value;
 use std::fs;
-use support::{finish, folder, minfer, minfer_with_stdin, program, tiny};
+use support::{finish, folder, minfer, minfer_with_stdin, program, tiny, write};
 
 #[test]
 fn stdout_has_only_the_answer() {
@@ -174,10 +175,15 @@ fn the_graph_is_dumped_in_three_forms() {
 
 #[test]
 fn both_backends_answer() {
-    let model = tiny("backends");
-    for backend in ["cpu", "reference"] {
-        let ran = minfer([&model, "the", "-n", "4", "--backend", backend]);
-        assert!(ran.stderr.contains(&format!("backend  {backend}")), "{ran:?}");
-        ran.ok();
+    let dir = folder("backends");
+    for dtype in [DType::F32, DType::Q8_0, DType::Q4_1] {
+        let name = format!("tiny-{dtype}");
+        let model = TinyModel { formats: Formats::all(dtype), ..TinyModel::new(&name, TinyArch::Llama) };
+        let model = write(&dir, &model);
+        for backend in ["cpu", "reference"] {
+            let ran = minfer([&model, "the", "-n", "4", "--backend", backend]);
+            assert!(ran.stderr.contains(&format!("backend  {backend}")), "{ran:?}");
+            ran.ok();
+        }
     }
 }

@@ -76,7 +76,7 @@ impl Sampler {
             return self.candidates.iter().copied().reduce(largest).map(|(id, _)| id);
         }
         self.keep_top_k();
-        self.to_probabilities();
+        self.take_softmax();
         self.keep_top_p_and_min_p();
         self.draw()
     }
@@ -107,7 +107,7 @@ impl Sampler {
     }
 
     /// Softmax with temperature; the candidates are in falling order.
-    fn to_probabilities(&mut self) {
+    fn take_softmax(&mut self) {
         let Some(&(_, largest)) = self.candidates.first() else { return };
         let temperature = self.params.temperature;
         let mut sum = 0.0;

@@ -2,7 +2,7 @@
 //! character.
 
 use crate::error::Error;
-use minfer_engine::{EndReason, Engine, EngineError, Progress, Sampler, SamplingParams, Session, Timing};
+use minfer_engine::{EndReason, Engine, Progress, Sampler, SamplingParams, Session, Timing};
 use minfer_text::StreamDecoder;
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -54,7 +54,7 @@ pub(crate) fn answer(
     let mut session = Session::new(engine)?;
     let result = stream(engine, &mut session, prompt, &mut sampler, generate.n_predict, on_piece);
     session.close(engine)?;
-    Ok(result?)
+    result
 }
 
 fn stream(
@@ -64,7 +64,7 @@ fn stream(
     sampler: &mut Sampler,
     n_predict: Option<usize>,
     on_piece: &mut dyn FnMut(Piece<'_>) -> ControlFlow<()>,
-) -> Result<Answer, EngineError> {
+) -> Result<Answer, Error> {
     let model = Arc::clone(engine.model());
     let mut decoder = StreamDecoder::continuing(&model.tokenizer);
     let (mut text, mut tokens) = (String::new(), Vec::new());

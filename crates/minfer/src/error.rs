@@ -10,7 +10,7 @@ use minfer_text::TextError;
 pub enum Error {
     /// The file, the plan, a backend or a step.
     #[error(transparent)]
-    Engine(#[from] EngineError),
+    Engine(Box<EngineError>),
     /// A sampling parameter.
     #[error(transparent)]
     Sampler(#[from] SamplerError),
@@ -23,4 +23,10 @@ pub enum Error {
     /// Instructions that this processor lacks, or threads that the system does not give.
     #[error(transparent)]
     Cpu(#[from] CpuError),
+}
+
+impl From<EngineError> for Error {
+    fn from(error: EngineError) -> Self {
+        Error::Engine(Box::new(error))
+    }
 }

@@ -58,7 +58,7 @@ pub fn eval(settings: &Eval) -> Result<Outcome> {
     Ok(Outcome::Done)
 }
 
-fn score(engine: &mut Engine, ids: &[u32], n_top: usize) -> Result<Score, EngineError> {
+fn score(engine: &mut Engine, ids: &[u32], n_top: usize) -> Result<Score> {
     let sequence = engine.create_sequence()?;
     let n_batch = engine.config().token_capacity() as usize;
     let mut nll = 0.0;
