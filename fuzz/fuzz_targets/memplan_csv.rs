@@ -16,12 +16,8 @@ fn body(data: &[u8]) {
     for strategy in [Strategy::Naive, Strategy::Pool, Strategy::Planned] {
         if let Ok(placed) = place(&table.problem, strategy) {
             assert_eq!(check_certificate(&table.problem, &placed), Ok(()));
-            let text =
-                csv::write(&table, Some(&placed.placement.offsets)).expect("a table that was read");
-            assert_eq!(
-                csv::read(&text).expect("a table that was written").ids,
-                table.ids
-            );
+            let text = csv::write(&table, Some(&placed.placement.offsets)).expect("a table that was read");
+            assert_eq!(csv::read(&text).expect("a table that was written").ids, table.ids);
         }
     }
 }

@@ -2,17 +2,12 @@
 #![cfg_attr(fuzzing, no_main)]
 
 use minfer_text::{
-    EncodeOptions, Merges, PreTokenizer, SpecialTokens, TextError, TokenKind, TokenTable,
-    Tokenizer, TokenizerKind, TokenizerSpec,
+    EncodeOptions, Merges, PreTokenizer, SpecialTokens, TextError, TokenKind, TokenTable, Tokenizer, TokenizerKind,
+    TokenizerSpec,
 };
 
-const PRE: [PreTokenizer; 5] = [
-    PreTokenizer::Smollm,
-    PreTokenizer::Qwen2,
-    PreTokenizer::LlamaBpe,
-    PreTokenizer::Gpt2,
-    PreTokenizer::Default,
-];
+const PRE: [PreTokenizer; 5] =
+    [PreTokenizer::Smollm, PreTokenizer::Qwen2, PreTokenizer::LlamaBpe, PreTokenizer::Gpt2, PreTokenizer::Default];
 
 /// The first byte chooses the tokenizer, the rest is the text.
 fn body(data: &[u8]) {
@@ -22,29 +17,16 @@ fn body(data: &[u8]) {
     let text = String::from_utf8_lossy(text);
     let pre = PRE.get(usize::from(*choice) % (PRE.len() + 1));
     let is_spm = pre.is_none();
-    let tokenizer = pre
-        .map_or_else(spm, |pre| bpe(*pre))
-        .expect("a valid specification");
+    let tokenizer = pre.map_or_else(spm, |pre| bpe(*pre)).expect("a valid specification");
     let ids = tokenizer.encode(text.as_bytes(), EncodeOptions::default());
     // SentencePiece spells a space as U+2581, so those two cannot be told apart afterwards.
-    let expected = if is_spm {
-        text.replace('\u{2581}', " ")
-    } else {
-        text.into_owned()
-    };
+    let expected = if is_spm { text.replace('\u{2581}', " ") } else { text.into_owned() };
     assert_eq!(String::from_utf8_lossy(&tokenizer.decode(&ids)), expected);
 }
 
 fn spec(kind: TokenizerKind, tokens: TokenTable) -> TokenizerSpec {
     let special = SpecialTokens::default();
-    TokenizerSpec {
-        kind,
-        tokens,
-        special,
-        add_bos: false,
-        add_eos: false,
-        add_space_prefix: false,
-    }
+    TokenizerSpec { kind, tokens, special, add_bos: false, add_eos: false, add_space_prefix: false }
 }
 
 /// All bytes in the spelling of GPT-2, and two merges.
@@ -53,11 +35,7 @@ fn bpe(pre: PreTokenizer) -> Result<Tokenizer, TextError> {
     let mut spare = 256..;
     for byte in 0..=255u8 {
         let plain = matches!(byte, 33..=126 | 161..=172 | 174..=255);
-        let code = if plain {
-            u32::from(byte)
-        } else {
-            spare.next().unwrap_or_default()
-        };
+        let code = if plain { u32::from(byte) } else { spare.next().unwrap_or_default() };
         let text = char::from_u32(code).unwrap_or_default().to_string();
         tokens.push(text.as_bytes(), TokenKind::Normal, None)?;
     }
@@ -66,30 +44,16 @@ fn bpe(pre: PreTokenizer) -> Result<Tokenizer, TextError> {
         tokens.push(joined.as_bytes(), TokenKind::Normal, None)?;
         merges.push(pair.as_bytes())?;
     }
-    Tokenizer::new(spec(
-        TokenizerKind::Bpe {
-            pre,
-            merges,
-            ignore_merges: false,
-        },
-        tokens,
-    ))
+    Tokenizer::new(spec(TokenizerKind::Bpe { pre, merges, ignore_merges: false }, tokens))
 }
 
 /// All bytes as byte tokens, and a few pieces.
 fn spm() -> Result<Tokenizer, TextError> {
     let mut tokens = TokenTable::new();
     for byte in 0..=255u8 {
-        tokens.push(
-            format!("<0x{byte:02X}>").as_bytes(),
-            TokenKind::Byte,
-            Some(0.0),
-        )?;
+        tokens.push(format!("<0x{byte:02X}>").as_bytes(), TokenKind::Byte, Some(0.0))?;
     }
-    for (i, piece) in ["\u{2581}", "a", "b", "ab", "\u{2581}ab"]
-        .iter()
-        .enumerate()
-    {
+    for (i, piece) in ["\u{2581}", "a", "b", "ab", "\u{2581}ab"].iter().enumerate() {
         tokens.push(piece.as_bytes(), TokenKind::Normal, Some(i as f32))?;
     }
     Tokenizer::new(spec(TokenizerKind::Spm, tokens))

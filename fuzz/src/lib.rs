@@ -29,10 +29,7 @@ macro_rules! target {
 
 /// Runs the seeds of target `name`, then mutations of them; an input that panics is kept.
 pub fn start(name: &str, body: fn(&[u8])) -> ExitCode {
-    let Ok(n_runs) = std::env::args()
-        .nth(1)
-        .map_or(Ok(DEFAULT_RUNS), |text| text.parse())
-    else {
+    let Ok(n_runs) = std::env::args().nth(1).map_or(Ok(DEFAULT_RUNS), |text| text.parse()) else {
         eprintln!("usage: {name} [number of mutations]");
         return ExitCode::FAILURE;
     };
@@ -60,40 +57,19 @@ pub fn start(name: &str, body: fn(&[u8])) -> ExitCode {
         }
     }
     println!("{name}: {n_files} seeds and {n_runs} mutations, no panic");
-    if n_files == 0 {
-        ExitCode::FAILURE
-    } else {
-        ExitCode::SUCCESS
-    }
+    if n_files == 0 { ExitCode::FAILURE } else { ExitCode::SUCCESS }
 }
 
 /// The files of a folder, in name order.
 fn read_seeds(folder: &Path) -> Vec<Vec<u8>> {
-    let mut paths: Vec<_> = fs::read_dir(folder)
-        .into_iter()
-        .flatten()
-        .flatten()
-        .map(|entry| entry.path())
-        .collect();
+    let mut paths: Vec<_> = fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path()).collect();
     paths.sort();
-    paths
-        .iter()
-        .filter_map(|path| fs::read(path).ok())
-        .collect()
+    paths.iter().filter_map(|path| fs::read(path).ok()).collect()
 }
 
 /// One small change: what breaks parsers is flipped bits, wrong lengths and missing ends.
 fn mutate(input: &mut Vec<u8>, random: &mut Random) {
-    const EDGES: [u64; 8] = [
-        0,
-        1,
-        0x7f,
-        0xff,
-        0x7fff_ffff,
-        0xffff_ffff,
-        i64::MAX as u64,
-        u64::MAX,
-    ];
+    const EDGES: [u64; 8] = [0, 1, 0x7f, 0xff, 0x7fff_ffff, 0xffff_ffff, i64::MAX as u64, u64::MAX];
     let at = random.below(input.len() + 1);
     let width = [1, 4, 8][random.below(3)];
     match random.below(6) {

@@ -42,12 +42,7 @@ struct Symbol {
 
 impl Bpe {
     /// Merges with a part or result outside the vocabulary can never apply and are dropped.
-    pub(crate) fn new(
-        vocab: &Vocab,
-        merges: &Merges,
-        ignore_merges: bool,
-        unk: Option<u32>,
-    ) -> Self {
+    pub(crate) fn new(vocab: &Vocab, merges: &Merges, ignore_merges: bool, unk: Option<u32>) -> Self {
         let mut pairs = Vec::with_capacity(merges.len());
         let mut text = Vec::new();
         // Most vocabularies list the results of their merges in rank order.
@@ -64,11 +59,7 @@ impl Bpe {
             if !byte_map::unspell(right, &mut text) {
                 continue;
             }
-            let ids = (
-                vocab.find(&text[..middle]),
-                vocab.find(&text[middle..]),
-                vocab.find_near(&text, guess),
-            );
+            let ids = (vocab.find(&text[..middle]), vocab.find(&text[middle..]), vocab.find_near(&text, guess));
             if let (Some(left), Some(right), Some(merged)) = ids {
                 pairs.push([left, right, merged]);
                 guess = merged.saturating_add(1);
@@ -90,23 +81,11 @@ impl Bpe {
                 )
                 .or_insert(rank as u32);
         }
-        Self {
-            merges: pairs,
-            by_pair,
-            hasher,
-            ignore_merges,
-            unk,
-        }
+        Self { merges: pairs, by_pair, hasher, ignore_merges, unk }
     }
 
     /// Appends the ids of one word.
-    pub(crate) fn encode_word(
-        &self,
-        vocab: &Vocab,
-        word: &[u8],
-        scratch: &mut Scratch,
-        out: &mut Vec<u32>,
-    ) {
+    pub(crate) fn encode_word(&self, vocab: &Vocab, word: &[u8], scratch: &mut Scratch, out: &mut Vec<u32>) {
         if self.ignore_merges
             && let Some(id) = vocab.find(word)
         {
@@ -167,11 +146,7 @@ impl Bpe {
     #[inline]
     fn rank(&self, left: u32, right: u32) -> Option<u32> {
         let hash = self.hasher.hash_one(pair_key(left, right));
-        self.by_pair
-            .find(hash, |&rank| {
-                self.merges[rank as usize][..2] == [left, right]
-            })
-            .copied()
+        self.by_pair.find(hash, |&rank| self.merges[rank as usize][..2] == [left, right]).copied()
     }
 
     /// Number of merges in use.

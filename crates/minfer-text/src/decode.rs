@@ -35,8 +35,7 @@ impl Utf8Stream {
                 }
                 Err(error) => {
                     let (valid, bad) = rest.split_at(error.valid_up_to());
-                    self.text
-                        .push_str(std::str::from_utf8(valid).unwrap_or_default());
+                    self.text.push_str(std::str::from_utf8(valid).unwrap_or_default());
                     rest = bad;
                     let Some(bad_len) = error.error_len() else {
                         break;
@@ -75,20 +74,12 @@ pub struct StreamDecoder<T> {
 impl<T: Deref<Target = Tokenizer>> StreamDecoder<T> {
     /// For ids from the start of a text: the space that encoding puts in front is left out.
     pub fn new(tokenizer: T) -> Self {
-        Self {
-            tokenizer,
-            utf8: Utf8Stream::new(),
-            at_start: true,
-            show_special: false,
-        }
+        Self { tokenizer, utf8: Utf8Stream::new(), at_start: true, show_special: false }
     }
 
     /// For ids that continue a text: a leading space is text.
     pub fn continuing(tokenizer: T) -> Self {
-        Self {
-            at_start: false,
-            ..Self::new(tokenizer)
-        }
+        Self { at_start: false, ..Self::new(tokenizer) }
     }
 
     /// Control and unknown tokens give their spelling instead of nothing.
@@ -99,9 +90,7 @@ impl<T: Deref<Target = Tokenizer>> StreamDecoder<T> {
 
     /// The text that this token completes; often none.
     pub fn push(&mut self, id: u32) -> &str {
-        let piece = self
-            .tokenizer
-            .piece(id, self.show_special, &mut self.at_start);
+        let piece = self.tokenizer.piece(id, self.show_special, &mut self.at_start);
         self.utf8.push(piece)
     }
 

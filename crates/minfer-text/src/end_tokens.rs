@@ -55,15 +55,9 @@ const KNOWN: &[&str] = &[
 
 /// The end tokens, sorted by id.
 pub(crate) fn end_tokens(vocab: &Vocab, special: &SpecialTokens) -> Vec<EndToken> {
-    let roles = [
-        (special.eos, EndSource::Eos),
-        (special.eot, EndSource::Eot),
-        (special.eom, EndSource::Eom),
-    ];
-    let mut found: Vec<EndToken> = roles
-        .into_iter()
-        .filter_map(|(id, source)| Some(EndToken { id: id?, source }))
-        .collect();
+    let roles = [(special.eos, EndSource::Eos), (special.eot, EndSource::Eot), (special.eom, EndSource::Eom)];
+    let mut found: Vec<EndToken> =
+        roles.into_iter().filter_map(|(id, source)| Some(EndToken { id: id?, source })).collect();
     let known: Vec<(u32, &[u8])> = (0..vocab.len())
         .filter_map(|id| {
             let text = vocab.bytes(id)?;
@@ -83,10 +77,7 @@ pub(crate) fn end_tokens(vocab: &Vocab, special: &SpecialTokens) -> Vec<EndToken
         known
             .iter()
             .filter(|&&(_, text)| !(end_is_inner && text == b"<|end|>"))
-            .map(|&(id, _)| EndToken {
-                id,
-                source: EndSource::KnownText,
-            }),
+            .map(|&(id, _)| EndToken { id, source: EndSource::KnownText }),
     );
     found.sort_by_key(|end| end.id);
     found.dedup_by_key(|end| end.id);

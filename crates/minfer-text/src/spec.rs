@@ -103,11 +103,7 @@ impl TokenTable {
     /// An empty table with room for `n_tokens` tokens of `n_bytes` bytes in all. Capacity
     /// only: a caller must not pass counts from a file before it has bounded them.
     pub fn with_capacity(n_tokens: usize, n_bytes: usize) -> Self {
-        Self {
-            bytes: Blob::with_capacity(n_tokens, n_bytes),
-            kinds: Vec::with_capacity(n_tokens),
-            scores: Vec::new(),
-        }
+        Self { bytes: Blob::with_capacity(n_tokens, n_bytes), kinds: Vec::with_capacity(n_tokens), scores: Vec::new() }
     }
 
     /// Appends a token, spelled as in the model's vocabulary, and returns its id. A table
@@ -115,12 +111,7 @@ impl TokenTable {
     ///
     /// # Errors
     /// [`TextError::TooLarge`] when ids or offsets no longer fit 32 bits.
-    pub fn push(
-        &mut self,
-        bytes: &[u8],
-        kind: TokenKind,
-        score: Option<f32>,
-    ) -> Result<u32, TextError> {
+    pub fn push(&mut self, bytes: &[u8], kind: TokenKind, score: Option<f32>) -> Result<u32, TextError> {
         let id = self.bytes.push(bytes, "bytes of vocabulary")?;
         self.kinds.push(kind);
         if let Some(score) = score {
@@ -174,9 +165,7 @@ impl Merges {
 
     /// No merges, with room for `n_merges` lines of `n_bytes` bytes in all.
     pub fn with_capacity(n_merges: usize, n_bytes: usize) -> Self {
-        Self {
-            lines: Blob::with_capacity(n_merges, n_bytes),
-        }
+        Self { lines: Blob::with_capacity(n_merges, n_bytes) }
     }
 
     /// Appends the next merge as one line, `left right`, spelled as in the vocabulary.
@@ -215,10 +204,7 @@ pub(crate) struct Blob {
 
 impl Blob {
     pub(crate) fn with_capacity(n_items: usize, n_bytes: usize) -> Self {
-        Self {
-            bytes: Vec::with_capacity(n_bytes),
-            ends: Vec::with_capacity(n_items),
-        }
+        Self { bytes: Vec::with_capacity(n_bytes), ends: Vec::with_capacity(n_items) }
     }
 
     /// Appends an item; its index is returned. `u32::MAX` is never an index.
@@ -226,11 +212,7 @@ impl Blob {
         let end = self.bytes.len() as u64 + item.len() as u64;
         let limit = u64::from(u32::MAX);
         if end > limit || self.ends.len() as u64 >= limit {
-            return Err(TextError::TooLarge {
-                what,
-                limit,
-                got: end.max(self.ends.len() as u64),
-            });
+            return Err(TextError::TooLarge { what, limit, got: end.max(self.ends.len() as u64) });
         }
         self.bytes.extend_from_slice(item);
         self.ends.push(end as u32);

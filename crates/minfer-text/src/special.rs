@@ -20,10 +20,8 @@ impl SpecialIndex {
         let text = |id: u32| vocab.bytes(id).unwrap_or_default();
         let mut sorted: Vec<u32> = (0..vocab.len())
             .filter(|&id| {
-                matches!(
-                    vocab.kind(id),
-                    Some(TokenKind::Control | TokenKind::Unknown | TokenKind::UserDefined)
-                ) && (1..=MAX_LEN_BYTES).contains(&text(id).len())
+                matches!(vocab.kind(id), Some(TokenKind::Control | TokenKind::Unknown | TokenKind::UserDefined))
+                    && (1..=MAX_LEN_BYTES).contains(&text(id).len())
             })
             .collect();
         sorted.sort_by(|&a, &b| text(a).cmp(text(b)).then(a.cmp(&b)));
@@ -46,12 +44,7 @@ impl SpecialIndex {
 
     /// The longest token that `text` begins with, and its length. User-defined tokens are
     /// always eligible, the others only up to `control_limit` bytes.
-    pub(crate) fn longest(
-        &self,
-        vocab: &Vocab,
-        text: &[u8],
-        control_limit: usize,
-    ) -> Option<(u32, usize)> {
+    pub(crate) fn longest(&self, vocab: &Vocab, text: &[u8], control_limit: usize) -> Option<(u32, usize)> {
         let first = usize::from(*text.first()?);
         let mut lo = self.starts[first] as usize;
         let mut hi = self.starts[first + 1] as usize;

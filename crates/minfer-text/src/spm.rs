@@ -55,10 +55,7 @@ impl Spm {
     pub(crate) fn new(vocab: &Vocab, scores: &[f32], unk: Option<u32>) -> Result<Self, TextError> {
         let n_vocab = vocab.len() as usize;
         if scores.len() < n_vocab {
-            return Err(TextError::ScoresMissing {
-                expected: n_vocab,
-                got: scores.len(),
-            });
+            return Err(TextError::ScoresMissing { expected: n_vocab, got: scores.len() });
         }
         let costs = scores[..n_vocab].iter().map(|&score| cost(score)).collect();
         Ok(Self { costs, unk })
@@ -81,23 +78,13 @@ impl Spm {
             let (start, len) = (left.start as usize, left.len + right.len);
             let id = vocab.find(&text[start..start + len as usize])?;
             let cost = self.costs[id as usize];
-            Some(Reverse(Candidate {
-                cost,
-                left: at,
-                len,
-                id,
-            }))
+            Some(Reverse(Candidate { cost, left: at, len, id }))
         };
         for at in 0..symbols.len() as u32 {
             queue.extend(candidate(symbols, at));
         }
         while let Some(Reverse(Candidate { left, len, id, .. })) = queue.pop() {
-            let Symbol {
-                len: left_len,
-                next,
-                prev,
-                ..
-            } = symbols[left as usize];
+            let Symbol { len: left_len, next, prev, .. } = symbols[left as usize];
             let Some(&right) = symbols.get(next as usize) else {
                 continue;
             };
@@ -154,10 +141,7 @@ fn symbols(vocab: &Vocab, text: &[u8]) -> Vec<Symbol> {
         let at = symbols.len() as u32;
         let piece = &text[start as usize..start as usize + len];
         symbols.push(Symbol {
-            id: may_be_token
-                .then(|| vocab.find(piece))
-                .flatten()
-                .unwrap_or(NONE),
+            id: may_be_token.then(|| vocab.find(piece)).flatten().unwrap_or(NONE),
             start,
             len: len as u32,
             prev: at.wrapping_sub(1),
@@ -182,11 +166,7 @@ fn cost(score: f32) -> u32 {
     }
     // `+ 0.0` makes the two zeros one.
     let bits = (score + 0.0).to_bits();
-    if bits >> 31 == 1 {
-        bits
-    } else {
-        !bits & 0x7fff_ffff
-    }
+    if bits >> 31 == 1 { bits } else { !bits & 0x7fff_ffff }
 }
 
 #[cfg(test)]

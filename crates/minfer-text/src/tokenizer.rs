@@ -89,10 +89,8 @@ impl Tokenizer {
                 return Err(TextError::SpecialIdOutOfRange { role, id, n_vocab });
             }
         }
-        let required = [
-            ("add_bos", spec.add_bos, "bos", spec.special.bos),
-            ("add_eos", spec.add_eos, "eos", spec.special.eos),
-        ];
+        let required =
+            [("add_bos", spec.add_bos, "bos", spec.special.bos), ("add_eos", spec.add_eos, "eos", spec.special.eos)];
         for (flag, set, role, id) in required {
             if set && id.is_none() {
                 return Err(TextError::SpecialMissing { flag, role });
@@ -107,14 +105,9 @@ impl Tokenizer {
         let vocab = Vocab::new(&bytes, kinds, spelling)?;
         drop(bytes);
         let model = match spec.kind {
-            TokenizerKind::Bpe {
-                pre,
-                merges,
-                ignore_merges,
-            } => Model::Bpe {
-                pre,
-                bpe: Bpe::new(&vocab, &merges, ignore_merges, unk),
-            },
+            TokenizerKind::Bpe { pre, merges, ignore_merges } => {
+                Model::Bpe { pre, bpe: Bpe::new(&vocab, &merges, ignore_merges, unk) }
+            }
             TokenizerKind::Spm => Model::Spm(Spm::new(&vocab, &scores, unk)?),
         };
         Ok(Self {
@@ -132,10 +125,7 @@ impl Tokenizer {
     /// The ids of a text. Takes any bytes; what is not UTF-8 becomes byte tokens.
     pub fn encode(&self, text: impl AsRef<[u8]>, opts: EncodeOptions) -> Vec<u32> {
         let text = text.as_ref();
-        let span = Span {
-            end: text.len(),
-            parse_special: opts.parse_special,
-        };
+        let span = Span { end: text.len(), parse_special: opts.parse_special };
         self.encode_spans(text, &[span], opts.add_special)
     }
 
@@ -146,10 +136,7 @@ impl Tokenizer {
         let mut spans = Vec::with_capacity(parts.len());
         for part in parts {
             text.push_str(part.text());
-            spans.push(Span {
-                end: text.len(),
-                parse_special: matches!(part, PromptPart::Scaffold(_)),
-            });
+            spans.push(Span { end: text.len(), parse_special: matches!(part, PromptPart::Scaffold(_)) });
         }
         self.encode_spans(text.as_bytes(), &spans, add_special)
     }
@@ -173,10 +160,7 @@ impl Tokenizer {
                 Some(span) if span.parse_special => span.end - at,
                 _ => 0,
             };
-            match self
-                .special_index
-                .longest(&self.vocab, &text[at..], control_limit)
-            {
+            match self.special_index.longest(&self.vocab, &text[at..], control_limit) {
                 Some((id, len)) => {
                     self.encode_raw(&text[raw_start..at], raw_start == 0, &mut scratch, &mut out);
                     out.push(id);
@@ -200,9 +184,7 @@ impl Tokenizer {
         }
         match &self.model {
             Model::Bpe { pre, bpe } => {
-                pre.split(text, |word| {
-                    bpe.encode_word(&self.vocab, word, scratch, out)
-                });
+                pre.split(text, |word| bpe.encode_word(&self.vocab, word, scratch, out));
             }
             Model::Spm(spm) => {
                 let prefix = self.add_space_prefix && at_start;
@@ -282,9 +264,7 @@ impl Tokenizer {
 
     /// Whether a generation is over with this token.
     pub fn is_end_of_generation(&self, id: u32) -> bool {
-        self.end_tokens
-            .binary_search_by_key(&id, |end| end.id)
-            .is_ok()
+        self.end_tokens.binary_search_by_key(&id, |end| end.id).is_ok()
     }
 
     /// The tokens that end a generation, by id, and why each does.
@@ -317,8 +297,7 @@ impl Tokenizer {
 
     /// Whether `text` begins with the spelling of a control or unknown token.
     pub(crate) fn control_starts(&self, text: &[u8]) -> bool {
-        text.first()
-            .is_some_and(|&first| self.special_index.may_start(first))
+        text.first().is_some_and(|&first| self.special_index.may_start(first))
             && self
                 .special_index
                 .longest(&self.vocab, text, usize::MAX)

@@ -35,11 +35,7 @@ pub(crate) struct Vocab {
 }
 
 impl Vocab {
-    pub(crate) fn new(
-        spelled: &Blob,
-        mut kinds: Vec<TokenKind>,
-        spelling: Spelling,
-    ) -> Result<Self, TextError> {
+    pub(crate) fn new(spelled: &Blob, mut kinds: Vec<TokenKind>, spelling: Spelling) -> Result<Self, TextError> {
         if kinds.is_empty() {
             return Err(TextError::EmptyVocabulary);
         }
@@ -147,21 +143,14 @@ impl Vocab {
             return None;
         }
         let hash = self.hasher.hash_one(text);
-        self.by_bytes
-            .find(hash, |&id| self.bytes.get(id) == Some(text))
-            .copied()
+        self.by_bytes.find(hash, |&id| self.bytes.get(id) == Some(text)).copied()
     }
 
     /// As [`Self::find`], but looks at `guess` first.
     pub(crate) fn find_near(&self, text: &[u8], guess: u32) -> Option<u32> {
-        let is_guess = self.is_plain
-            && self.kind(guess) == Some(TokenKind::Normal)
-            && self.bytes.get(guess) == Some(text);
-        if is_guess {
-            Some(guess)
-        } else {
-            self.find(text)
-        }
+        let is_guess =
+            self.is_plain && self.kind(guess) == Some(TokenKind::Normal) && self.bytes.get(guess) == Some(text);
+        if is_guess { Some(guess) } else { self.find(text) }
     }
 
     /// The lowest id of a token of any kind that stands for exactly these bytes. Slow.

@@ -17,15 +17,7 @@ const MONTHS: [&str; 12] = [
     "November",
     "December",
 ];
-const DAYS: [&str; 7] = [
-    "Sunday",
-    "Monday",
-    "Tuesday",
-    "Wednesday",
-    "Thursday",
-    "Friday",
-    "Saturday",
-];
+const DAYS: [&str; 7] = ["Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday"];
 const DAY_S: i64 = 86_400;
 
 /// Year, month 1..=12, day 1..=31 in the Gregorian calendar, and day of the year from 1.
@@ -114,22 +106,10 @@ mod tests {
     fn known_dates() {
         let all = "%Y-%m-%d %H:%M:%S %B %b %A %a %j %y %-d %I %p %F %T %%";
         let cases = [
-            (
-                0,
-                "1970-01-01 00:00:00 January Jan Thursday Thu 001 70 1 12 AM 1970-01-01 00:00:00 %",
-            ),
-            (
-                951_782_400 + 3_661,
-                "2000-02-29 01:01:01 February Feb Tuesday Tue 060 00 29 01 AM 2000-02-29 01:01:01 %",
-            ),
-            (
-                1_735_689_599,
-                "2024-12-31 23:59:59 December Dec Tuesday Tue 366 24 31 11 PM 2024-12-31 23:59:59 %",
-            ),
-            (
-                -1,
-                "1969-12-31 23:59:59 December Dec Wednesday Wed 365 69 31 11 PM 1969-12-31 23:59:59 %",
-            ),
+            (0, "1970-01-01 00:00:00 January Jan Thursday Thu 001 70 1 12 AM 1970-01-01 00:00:00 %"),
+            (951_782_400 + 3_661, "2000-02-29 01:01:01 February Feb Tuesday Tue 060 00 29 01 AM 2000-02-29 01:01:01 %"),
+            (1_735_689_599, "2024-12-31 23:59:59 December Dec Tuesday Tue 366 24 31 11 PM 2024-12-31 23:59:59 %"),
+            (-1, "1969-12-31 23:59:59 December Dec Wednesday Wed 365 69 31 11 PM 1969-12-31 23:59:59 %"),
         ];
         for (now_s, expected) in cases {
             assert_eq!(format(now_s, all).unwrap(), expected);

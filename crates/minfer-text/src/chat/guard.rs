@@ -80,14 +80,8 @@ pub(super) fn each_text(input: &ChatInput<'_>, see: &mut dyn FnMut(&str)) {
         each_string(&message.content, see);
         each_string_of(&message.extra, see);
     }
-    input
-        .tools
-        .into_iter()
-        .for_each(|tools| each_string(tools, see));
-    input
-        .extra
-        .into_iter()
-        .for_each(|extra| each_string_of(extra, see));
+    input.tools.into_iter().for_each(|tools| each_string(tools, see));
+    input.extra.into_iter().for_each(|extra| each_string_of(extra, see));
 }
 
 fn each_string_of(fields: &serde_json::Map<String, serde_json::Value>, see: &mut dyn FnMut(&str)) {

@@ -14,18 +14,11 @@ fn error(detail: impl Into<String>) -> Error {
 }
 
 /// A template value, with every string passed through `text`; names of fields are kept.
-pub(super) fn to_value(
-    json: &serde_json::Value,
-    text: &dyn Fn(&str) -> Value,
-) -> Result<Value, Error> {
+pub(super) fn to_value(json: &serde_json::Value, text: &dyn Fn(&str) -> Value) -> Result<Value, Error> {
     to_value_at(json, text, 0)
 }
 
-fn to_value_at(
-    json: &serde_json::Value,
-    text: &dyn Fn(&str) -> Value,
-    depth: usize,
-) -> Result<Value, Error> {
+fn to_value_at(json: &serde_json::Value, text: &dyn Fn(&str) -> Value, depth: usize) -> Result<Value, Error> {
     if depth > MAX_DEPTH {
         return Err(error("the value is nested too deeply"));
     }
@@ -38,11 +31,9 @@ fn to_value_at(
             (None, None) => Value::from(number.as_f64().unwrap_or(f64::NAN)),
         },
         serde_json::Value::String(value) => text(value),
-        serde_json::Value::Array(items) => items
-            .iter()
-            .map(|item| to_value_at(item, text, depth + 1))
-            .collect::<Result<Vec<Value>, Error>>()?
-            .into(),
+        serde_json::Value::Array(items) => {
+            items.iter().map(|item| to_value_at(item, text, depth + 1)).collect::<Result<Vec<Value>, Error>>()?.into()
+        }
         serde_json::Value::Object(fields) => {
             let pairs = fields
                 .iter()
@@ -55,19 +46,13 @@ fn to_value_at(
 
 /// The filter `fromjson`.
 pub(super) fn fromjson(text: &str) -> Result<Value, Error> {
-    let json: serde_json::Value =
-        serde_json::from_str(text).map_err(|cause| error(format!("fromjson: {cause}")))?;
+    let json: serde_json::Value = serde_json::from_str(text).map_err(|cause| error(format!("fromjson: {cause}")))?;
     to_value(&json, &|text| text.into())
 }
 
 /// The filter `tojson` as Hugging Face defines it: `json.dumps` with `ensure_ascii`
 /// (default false), `indent`, `separators` and `sort_keys`; nothing is escaped for HTML.
-pub(super) fn tojson(
-    state: &mut State,
-    value: &Value,
-    indent: Option<Value>,
-    kwargs: Kwargs,
-) -> Result<Value, Error> {
+pub(super) fn tojson(state: &mut State, value: &Value, indent: Option<Value>, kwargs: Kwargs) -> Result<Value, Error> {
     let indent = match indent {
         Some(indent) => Some(indent),
         None => kwargs.get("indent")?,

@@ -8,12 +8,7 @@ use minijinja_contrib::pycompat::unknown_method_callback;
 use super::json::float;
 
 /// Methods the engine does not have itself.
-pub(super) fn call(
-    state: &mut State,
-    value: &Value,
-    method: &str,
-    args: &[Value],
-) -> Result<Value, Error> {
+pub(super) fn call(state: &mut State, value: &Value, method: &str, args: &[Value]) -> Result<Value, Error> {
     if let Some(text) = value.as_str() {
         match method {
             "removeprefix" => {

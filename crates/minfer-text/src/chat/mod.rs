@@ -50,12 +50,7 @@ pub struct ChatLimits {
 impl Default for ChatLimits {
     /// Published templates are below 20 KB and take some 100 steps per message.
     fn default() -> Self {
-        Self {
-            source_bytes: 128 << 10,
-            steps: 250_000,
-            recursion: 200,
-            output_bytes: 64 << 20,
-        }
+        Self { source_bytes: 128 << 10, steps: 250_000, recursion: 200, output_bytes: 64 << 20 }
     }
 }
 
@@ -75,11 +70,7 @@ pub struct Message {
 impl Message {
     /// A message of plain text.
     pub fn new(role: impl Into<String>, content: impl Into<String>) -> Self {
-        Self {
-            role: role.into(),
-            content: serde_json::Value::String(content.into()),
-            extra: serde_json::Map::new(),
-        }
+        Self { role: role.into(), content: serde_json::Value::String(content.into()), extra: serde_json::Map::new() }
     }
 }
 
@@ -118,10 +109,7 @@ impl ChatTemplate {
     /// A source that is too long or not a template; unknown tags are errors.
     pub fn with_limits(source: &str, limits: ChatLimits) -> Result<Self, TextError> {
         if source.len() > limits.source_bytes {
-            return Err(TextError::TemplateLimit {
-                what: "bytes of template",
-                limit: limits.source_bytes as u64,
-            });
+            return Err(TextError::TemplateLimit { what: "bytes of template", limit: limits.source_bytes as u64 });
         }
         // Each level of a syntax tree takes two bytes of source or more.
         let levels = source.len() as u64 / 2;
@@ -144,11 +132,7 @@ impl ChatTemplate {
     ///
     /// # Errors
     /// As [`Self::render`].
-    pub fn render_prompt(
-        &self,
-        input: &ChatInput<'_>,
-        tokenizer: &Tokenizer,
-    ) -> Result<Prompt, TextError> {
+    pub fn render_prompt(&self, input: &ChatInput<'_>, tokenizer: &Tokenizer) -> Result<Prompt, TextError> {
         let mark = guard::free_mark(input)?;
         let guard = |text: &str| guard::mark_control(text, mark, tokenizer).into();
         let rendered = self.render_with(input, &|json| json::to_value(json, &guard))?;
@@ -162,10 +146,7 @@ impl ChatTemplate {
     ) -> Result<String, TextError> {
         let mut input_bytes = 0;
         guard::each_text(input, &mut |text| input_bytes += text.len() as u64);
-        let limits = ChatLimits {
-            steps: self.limits.steps.saturating_add(input_bytes / 16),
-            ..self.limits
-        };
+        let limits = ChatLimits { steps: self.limits.steps.saturating_add(input_bytes / 16), ..self.limits };
         stack::with_room_for(limits.steps, || self.run(input, to_value, limits))
     }
 
@@ -180,36 +161,23 @@ impl ChatTemplate {
         env.set_fuel(Some(limits.steps));
         let context = context(input, to_value).map_err(failed)?;
         let template = env.get_template(NAME).map_err(failed)?;
-        let mut out = Limited {
-            bytes: Vec::new(),
-            limit: limits.output_bytes,
-            is_full: false,
-        };
+        let mut out = Limited { bytes: Vec::new(), limit: limits.output_bytes, is_full: false };
         match template.render_captured_to(context, &mut out) {
             Ok(_) => {}
             Err(_) if out.is_full => {
-                return Err(TextError::TemplateLimit {
-                    what: "bytes of output",
-                    limit: limits.output_bytes as u64,
-                });
+                return Err(TextError::TemplateLimit { what: "bytes of output", limit: limits.output_bytes as u64 });
             }
             Err(error) => return Err(failed(error)),
         }
-        String::from_utf8(out.bytes).map_err(|error| TextError::TemplateFailed {
-            message: error.to_string(),
-            line: None,
-        })
+        String::from_utf8(out.bytes)
+            .map_err(|error| TextError::TemplateFailed { message: error.to_string(), line: None })
     }
 }
 
 fn environment(source: &str, limits: ChatLimits) -> Result<Environment<'static>, TextError> {
     let failed = |error: Error| template_error(&error, limits);
     let mut env = Environment::new();
-    let syntax = SyntaxConfig::builder()
-        .trim_blocks(true)
-        .lstrip_blocks(true)
-        .build()
-        .map_err(failed)?;
+    let syntax = SyntaxConfig::builder().trim_blocks(true).lstrip_blocks(true).build().map_err(failed)?;
     env.set_syntax(syntax);
     env.set_recursion_limit(limits.recursion);
     env.set_unknown_method_callback(methods::call);
@@ -218,8 +186,7 @@ fn environment(source: &str, limits: ChatLimits) -> Result<Environment<'static>,
     env.add_filter("tojson", json::tojson);
     env.add_filter("fromjson", json::fromjson);
     env.add_function("raise_exception", raise_exception);
-    env.add_template_owned(NAME, generation::strip(source))
-        .map_err(failed)?;
+    env.add_template_owned(NAME, generation::strip(source)).map_err(failed)?;
     Ok(env)
 }
 
@@ -230,10 +197,7 @@ fn context(
     let mut messages = Vec::with_capacity(input.messages.len());
     for message in input.messages {
         let role = serde_json::Value::String(message.role.clone());
-        let mut fields = vec![
-            ("role", to_value(&role)?),
-            ("content", to_value(&message.content)?),
-        ];
+        let mut fields = vec![("role", to_value(&role)?), ("content", to_value(&message.content)?)];
         for (name, value) in &message.extra {
             fields.push((name, to_value(value)?));
         }
@@ -277,10 +241,7 @@ fn template_error(error: &Error, limits: ChatLimits) -> TextError {
         }
         let engine: Option<&Error> = at.downcast_ref();
         if engine.is_some_and(|error| error.kind() == ErrorKind::OutOfFuel) {
-            return TextError::TemplateLimit {
-                what: "steps",
-                limit: limits.steps,
-            };
+            return TextError::TemplateLimit { what: "steps", limit: limits.steps };
         }
         cause = at.source();
     }
@@ -290,9 +251,7 @@ fn template_error(error: &Error, limits: ChatLimits) -> TextError {
         None => error.kind().to_string(),
     };
     match error.kind() {
-        ErrorKind::SyntaxError | ErrorKind::BadEscape => {
-            TextError::TemplateSyntax { message, line }
-        }
+        ErrorKind::SyntaxError | ErrorKind::BadEscape => TextError::TemplateSyntax { message, line },
         _ => TextError::TemplateFailed { message, line },
     }
 }

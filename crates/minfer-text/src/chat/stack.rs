@@ -20,10 +20,7 @@ pub(super) fn with_room_for<T: Send>(
     levels: u64,
     f: impl FnOnce() -> Result<T, TextError> + Send,
 ) -> Result<T, TextError> {
-    let failed = |message: &str| TextError::TemplateFailed {
-        message: message.to_owned(),
-        line: None,
-    };
+    let failed = |message: &str| TextError::TemplateFailed { message: message.to_owned(), line: None };
     let bytes = usize::try_from(levels)
         .ok()
         .and_then(|levels| levels.checked_mul(LEVEL_BYTES)?.checked_add(BASE_BYTES))

@@ -56,9 +56,7 @@ const NAMES: &[(&str, PreTokenizer)] = &[
 impl PreTokenizer {
     /// The pre-tokenizer of this name; `None` for a name this table does not hold.
     pub fn from_name(name: &str) -> Option<Self> {
-        NAMES
-            .iter()
-            .find_map(|&(known, pre)| (known == name).then_some(pre))
+        NAMES.iter().find_map(|&(known, pre)| (known == name).then_some(pre))
     }
 
     /// Every name [`Self::from_name`] knows.
@@ -72,12 +70,7 @@ impl PreTokenizer {
             Self::Smollm => &[Pass::EachNumber, Pass::Gpt2],
             Self::LlamaBpe => &[Pass::Cl100k { max_digits: 3 }],
             Self::Qwen2 => &[Pass::Cl100k { max_digits: 1 }],
-            Self::Default => &[
-                Pass::PunctuationRuns,
-                Pass::Gpt2,
-                Pass::NumberRuns,
-                Pass::AsciiDigitTriples,
-            ],
+            Self::Default => &[Pass::PunctuationRuns, Pass::Gpt2, Pass::NumberRuns, Pass::AsciiDigitTriples],
         }
     }
 

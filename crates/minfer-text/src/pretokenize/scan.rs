@@ -99,10 +99,7 @@ fn cl100k(rest: &[u8], max_digits: usize) -> usize {
     }
     // `\s*[\r\n]+` takes the white space up to its last line end.
     let white = run(rest, |class, _| class == Class::Space);
-    match rest[..white]
-        .iter()
-        .rposition(|b| matches!(b, b'\r' | b'\n'))
-    {
+    match rest[..white].iter().rposition(|b| matches!(b, b'\r' | b'\n')) {
         Some(last) => last + 1,
         None => whitespace(rest),
     }
@@ -135,11 +132,7 @@ fn contraction(rest: &[u8], ignore_case: bool) -> Option<usize> {
     }
     let letter = |at: usize| {
         let byte = tail.get(at).copied().unwrap_or(0);
-        if ignore_case {
-            byte.to_ascii_lowercase()
-        } else {
-            byte
-        }
+        if ignore_case { byte.to_ascii_lowercase() } else { byte }
     };
     match (letter(0), letter(1)) {
         (b's' | b't' | b'm' | b'd', _) => Some(2),
@@ -192,10 +185,7 @@ fn decode(rest: &[u8]) -> (Option<char>, usize) {
         0xf0..=0xf4 => 4,
         _ => return (None, 1),
     };
-    let c = rest
-        .get(..len)
-        .and_then(|bytes| std::str::from_utf8(bytes).ok())
-        .and_then(|text| text.chars().next());
+    let c = rest.get(..len).and_then(|bytes| std::str::from_utf8(bytes).ok()).and_then(|text| text.chars().next());
     (c, if c.is_some() { len } else { 1 })
 }
 

@@ -3,9 +3,7 @@
 
 use std::path::Path;
 
-use minfer_text::{
-    Merges, PreTokenizer, SpecialTokens, TokenKind, TokenTable, TokenizerKind, TokenizerSpec,
-};
+use minfer_text::{Merges, PreTokenizer, SpecialTokens, TokenKind, TokenTable, TokenizerKind, TokenizerSpec};
 use serde_json::Value;
 
 const KINDS: [TokenKind; 6] = [
@@ -29,13 +27,10 @@ pub fn spec(dump: &Value) -> Option<TokenizerSpec> {
     let texts = array("ggml.tokens").unwrap();
     let mut tokens = TokenTable::new();
     for (at, text) in texts.iter().enumerate() {
-        let kind = array("ggml.token_type").map_or(TokenKind::Normal, |kinds| {
-            KINDS[kinds[at].as_u64().unwrap() as usize - 1]
-        });
+        let kind =
+            array("ggml.token_type").map_or(TokenKind::Normal, |kinds| KINDS[kinds[at].as_u64().unwrap() as usize - 1]);
         let score = array("ggml.scores").map(|scores| scores[at].as_f64().unwrap() as f32);
-        tokens
-            .push(text.as_str().unwrap().as_bytes(), kind, score)
-            .unwrap();
+        tokens.push(text.as_str().unwrap().as_bytes(), kind, score).unwrap();
     }
     let pre = dump.get("ggml.pre").and_then(Value::as_str);
     let spm = dump["ggml.model"] == "llama";

@@ -2,15 +2,12 @@
 
 use crate::small;
 use minfer_text::{
-    EncodeOptions, Merges, PreTokenizer, SpecialTokens, TextError, TokenKind, TokenTable,
-    Tokenizer, TokenizerKind, TokenizerSpec,
+    EncodeOptions, Merges, PreTokenizer, SpecialTokens, TextError, TokenKind, TokenTable, Tokenizer, TokenizerKind,
+    TokenizerSpec,
 };
 use proptest::prelude::*;
 
-const PLAIN: EncodeOptions = EncodeOptions {
-    add_special: false,
-    parse_special: false,
-};
+const PLAIN: EncodeOptions = EncodeOptions { add_special: false, parse_special: false };
 
 fn error(spec: TokenizerSpec) -> TextError {
     Tokenizer::new(spec).unwrap_err()
@@ -30,10 +27,7 @@ fn ids_outside_the_vocabulary_are_refused() {
         let mut spec = small::spm(true);
         spec.special.eos = Some(id);
         let role = "eos";
-        assert_eq!(
-            error(spec),
-            TextError::SpecialIdOutOfRange { role, id, n_vocab }
-        );
+        assert_eq!(error(spec), TextError::SpecialIdOutOfRange { role, id, n_vocab });
     }
 }
 
@@ -65,11 +59,7 @@ fn one_token_is_a_vocabulary() {
         tokens.push(b"a", TokenKind::Normal, Some(0.0)).unwrap();
         let kind = match spm {
             true => TokenizerKind::Spm,
-            false => TokenizerKind::Bpe {
-                pre: PreTokenizer::Default,
-                merges: Merges::new(),
-                ignore_merges: false,
-            },
+            false => TokenizerKind::Bpe { pre: PreTokenizer::Default, merges: Merges::new(), ignore_merges: false },
         };
         let tokenizer = Tokenizer::new(TokenizerSpec {
             kind,
@@ -115,9 +105,7 @@ fn tokens_without_kinds_still_fall_back_to_bytes() {
 #[test]
 fn merges_that_name_no_token_are_dropped() {
     let mut spec = small::bpe(PreTokenizer::Gpt2, false);
-    let TokenizerKind::Bpe { merges, .. } = &mut spec.kind else {
-        unreachable!()
-    };
+    let TokenizerKind::Bpe { merges, .. } = &mut spec.kind else { unreachable!() };
     let n_good = merges.len();
     for line in ["", " ", "a", "a ", " a", "  ", "q q", "界 a", "\u{144} b"] {
         merges.push(line.as_bytes()).unwrap();
@@ -128,10 +116,7 @@ fn merges_that_name_no_token_are_dropped() {
 }
 
 fn any_token() -> impl Strategy<Value = (Vec<u8>, u8, f32)> {
-    let text = prop_oneof![
-        prop::collection::vec(any::<u8>(), 0..4),
-        "[ab▁Ġ<>0x]{0,8}".prop_map(String::into_bytes),
-    ];
+    let text = prop_oneof![prop::collection::vec(any::<u8>(), 0..4), "[ab▁Ġ<>0x]{0,8}".prop_map(String::into_bytes),];
     (text, 0u8..6, any::<f32>())
 }
 

@@ -23,22 +23,15 @@ fn splits_are_the_golden_ones() {
         let pre = PreTokenizer::from_name(fields[0]).unwrap();
         let text: String = serde_json::from_str(fields[1]).unwrap();
         let expected: Vec<String> = serde_json::from_str(fields[2]).unwrap();
-        let words: Vec<&str> = split(pre, text.as_bytes())
-            .into_iter()
-            .map(|word| std::str::from_utf8(word).unwrap())
-            .collect();
+        let words: Vec<&str> =
+            split(pre, text.as_bytes()).into_iter().map(|word| std::str::from_utf8(word).unwrap()).collect();
         if words != expected {
             wrong.push(format!("{line}\n  got {words:?}"));
         }
         n += 1;
     }
     assert!(n > 100);
-    let shown = wrong
-        .iter()
-        .take(20)
-        .cloned()
-        .collect::<Vec<_>>()
-        .join("\n");
+    let shown = wrong.iter().take(20).cloned().collect::<Vec<_>>().join("\n");
     assert!(wrong.is_empty(), "{} of {n} differ:\n{shown}", wrong.len());
 }
 

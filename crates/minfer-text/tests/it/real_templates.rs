@@ -19,38 +19,28 @@ fn prompts_are_the_expected_ones() {
             total += 1;
             let input = &case["input"];
             let messages: Vec<Message> = serde_json::from_value(input["messages"].clone()).unwrap();
-            let rendered = compiled
-                .as_ref()
-                .map_err(Clone::clone)
-                .and_then(|compiled| {
-                    compiled.render(&ChatInput {
-                        messages: &messages,
-                        add_generation_prompt: input["add_generation_prompt"] == true,
-                        bos_token: "<s>",
-                        eos_token: "</s>",
-                        tools: input.get("tools"),
-                        extra: input.get("extra").and_then(Value::as_object),
-                        now_s: Some(1_735_689_599),
-                    })
-                });
+            let rendered = compiled.as_ref().map_err(Clone::clone).and_then(|compiled| {
+                compiled.render(&ChatInput {
+                    messages: &messages,
+                    add_generation_prompt: input["add_generation_prompt"] == true,
+                    bos_token: "<s>",
+                    eos_token: "</s>",
+                    tools: input.get("tools"),
+                    extra: input.get("extra").and_then(Value::as_object),
+                    now_s: Some(1_735_689_599),
+                })
+            });
             match (&rendered, case.get("ok")) {
                 (Ok(got), Some(expected)) if got == expected.as_str().unwrap() => right += 1,
-                (Err(TextError::TemplateRefused { message }), None)
-                    if case["error"] == message.as_str() =>
-                {
-                    right += 1
-                }
+                (Err(TextError::TemplateRefused { message }), None) if case["error"] == message.as_str() => right += 1,
                 // Where Python stops at a type, the engine here may go on.
-                (Err(TextError::TemplateFailed { .. }) | Ok(_), None)
-                    if case["kind"] == "TypeError" =>
-                {
+                (Err(TextError::TemplateFailed { .. }) | Ok(_), None) if case["kind"] == "TypeError" => {
                     right += 1;
                 }
                 (Err(TextError::TemplateFailed { .. }), None) => right += 1,
-                (got, expected) => println!(
-                    "{name} #{n}\n  got      {got:?}\n  expected {:?}",
-                    expected.unwrap_or(&case["error"])
-                ),
+                (got, expected) => {
+                    println!("{name} #{n}\n  got      {got:?}\n  expected {:?}", expected.unwrap_or(&case["error"]))
+                }
             }
         }
     }

@@ -58,10 +58,7 @@ fn ids_are_the_published_ones() {
         if let Ok(golden) = std::fs::read(path.with_extension("golden.json")) {
             let golden: serde_json::Value = serde_json::from_slice(&golden).unwrap();
             for case in golden["cases"].as_array().unwrap() {
-                let opts = EncodeOptions {
-                    add_special: true,
-                    parse_special: true,
-                };
+                let opts = EncodeOptions { add_special: true, parse_special: true };
                 cases.push((
                     case["prompt"].as_str().unwrap().to_owned(),
                     serde_json::from_value(case["ids"].clone()).unwrap(),
@@ -77,22 +74,14 @@ fn ids_are_the_published_ones() {
             let mut streamed: String = ids.iter().map(|&id| stream.push(id).to_owned()).collect();
             streamed += stream.finish();
             if ids != *expected {
-                wrong.push(format!(
-                    "{name} {text:?}\n  got {ids:?}\n  expected {expected:?}"
-                ));
+                wrong.push(format!("{name} {text:?}\n  got {ids:?}\n  expected {expected:?}"));
             } else if decoded != *text && !opts.parse_special || streamed != decoded {
-                wrong.push(format!(
-                    "{name} {text:?} decodes to {decoded:?}, {streamed:?}"
-                ));
+                wrong.push(format!("{name} {text:?} decodes to {decoded:?}, {streamed:?}"));
             } else {
                 right += 1;
             }
         }
-        let prose = cases
-            .iter()
-            .map(|case| case.0.as_str())
-            .collect::<String>()
-            .repeat(600);
+        let prose = cases.iter().map(|case| case.0.as_str()).collect::<String>().repeat(600);
         let started = Instant::now();
         let n = tokenizer.encode(&prose, plain).len();
         let took = started.elapsed();

@@ -1,8 +1,6 @@
 //! Small vocabularies made by hand: takes nothing, gives specifications.
 
-use minfer_text::{
-    Merges, PreTokenizer, SpecialTokens, TokenKind, TokenTable, TokenizerKind, TokenizerSpec,
-};
+use minfer_text::{Merges, PreTokenizer, SpecialTokens, TokenKind, TokenTable, TokenizerKind, TokenizerSpec};
 
 /// The character that spells a byte in byte-level vocabularies.
 pub fn spelled_byte(byte: u8) -> char {
@@ -24,9 +22,7 @@ pub fn bpe(pre: PreTokenizer, ignore_merges: bool) -> TokenizerSpec {
     let mut tokens = TokenTable::new();
     for byte in 0..=255 {
         let text = spelled_byte(byte).to_string();
-        tokens
-            .push(text.as_bytes(), TokenKind::Normal, None)
-            .unwrap();
+        tokens.push(text.as_bytes(), TokenKind::Normal, None).unwrap();
     }
     let mut merges = Merges::new();
     let pairs: [(&[u8], &[u8]); 11] = [
@@ -46,34 +42,18 @@ pub fn bpe(pre: PreTokenizer, ignore_merges: bool) -> TokenizerSpec {
         let (left, right) = (spelled(left), spelled(right));
         merges.push(format!("{left} {right}").as_bytes()).unwrap();
         let merged = format!("{left}{right}");
-        tokens
-            .push(merged.as_bytes(), TokenKind::Normal, None)
-            .unwrap();
+        tokens.push(merged.as_bytes(), TokenKind::Normal, None).unwrap();
     }
     // A word that no merge leads to.
-    tokens
-        .push(
-            spelled(" Việt".as_bytes()).as_bytes(),
-            TokenKind::Normal,
-            None,
-        )
-        .unwrap();
+    tokens.push(spelled(" Việt".as_bytes()).as_bytes(), TokenKind::Normal, None).unwrap();
     let mut special = |text: &str, kind| tokens.push(text.as_bytes(), kind, None).unwrap();
     let bos = special("<|start|>", TokenKind::Control);
     let eos = special("<|im_end|>", TokenKind::Control);
     special("<tool>", TokenKind::UserDefined);
     TokenizerSpec {
-        kind: TokenizerKind::Bpe {
-            pre,
-            merges,
-            ignore_merges,
-        },
+        kind: TokenizerKind::Bpe { pre, merges, ignore_merges },
         tokens,
-        special: SpecialTokens {
-            bos: Some(bos),
-            eos: Some(eos),
-            ..SpecialTokens::default()
-        },
+        special: SpecialTokens { bos: Some(bos), eos: Some(eos), ..SpecialTokens::default() },
         add_bos: true,
         add_eos: false,
         add_space_prefix: false,
@@ -100,12 +80,7 @@ pub fn spm(byte_tokens: bool) -> TokenizerSpec {
     TokenizerSpec {
         kind: TokenizerKind::Spm,
         tokens,
-        special: SpecialTokens {
-            bos: Some(1),
-            eos: Some(2),
-            unk: Some(0),
-            ..SpecialTokens::default()
-        },
+        special: SpecialTokens { bos: Some(1), eos: Some(2), unk: Some(0), ..SpecialTokens::default() },
         add_bos: true,
         add_eos: false,
         add_space_prefix: true,

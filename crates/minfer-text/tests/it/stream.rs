@@ -25,10 +25,8 @@ fn characters_come_whole() {
 fn tokens_of_half_characters_are_held() {
     let tokenizer = Tokenizer::new(small::bpe(PreTokenizer::Gpt2, false)).unwrap();
     let mut stream = StreamDecoder::new(&tokenizer);
-    let given: Vec<String> = [0xf0, 0x9f, 0xa6, 0x99, 0xf0, 0x9f]
-        .into_iter()
-        .map(|id| stream.push(id).to_owned())
-        .collect();
+    let given: Vec<String> =
+        [0xf0, 0x9f, 0xa6, 0x99, 0xf0, 0x9f].into_iter().map(|id| stream.push(id).to_owned()).collect();
     assert_eq!(given, ["", "", "", "🦙", "", ""]);
     assert_eq!(stream.finish(), "\u{fffd}");
 }
@@ -36,10 +34,7 @@ fn tokens_of_half_characters_are_held() {
 #[test]
 fn only_the_very_first_space_is_left_out() {
     let tokenizer = Arc::new(Tokenizer::new(small::spm(true)).unwrap());
-    let opts = EncodeOptions {
-        add_special: true,
-        parse_special: false,
-    };
+    let opts = EncodeOptions { add_special: true, parse_special: false };
     let ids = tokenizer.encode("a a", opts);
     let stream = |mut stream: StreamDecoder<Arc<Tokenizer>>| {
         let mut text: String = ids.iter().map(|&id| stream.push(id).to_owned()).collect();

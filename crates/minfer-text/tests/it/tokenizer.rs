@@ -2,19 +2,12 @@
 
 use crate::small;
 use minfer_text::{
-    DecodeOptions, EncodeOptions, EndSource, PreTokenizer, PromptPart, TokenKind, TokenTable,
-    Tokenizer,
+    DecodeOptions, EncodeOptions, EndSource, PreTokenizer, PromptPart, TokenKind, TokenTable, Tokenizer,
 };
 use proptest::prelude::*;
 
-const PLAIN: EncodeOptions = EncodeOptions {
-    add_special: false,
-    parse_special: false,
-};
-const PARSED: EncodeOptions = EncodeOptions {
-    add_special: false,
-    parse_special: true,
-};
+const PLAIN: EncodeOptions = EncodeOptions { add_special: false, parse_special: false };
+const PARSED: EncodeOptions = EncodeOptions { add_special: false, parse_special: true };
 
 fn bpe() -> Tokenizer {
     Tokenizer::new(small::bpe(PreTokenizer::Gpt2, false)).unwrap()
@@ -25,9 +18,7 @@ fn spm() -> Tokenizer {
 }
 
 fn pieces(tokenizer: &Tokenizer, ids: &[u32]) -> Vec<String> {
-    ids.iter()
-        .map(|&id| String::from_utf8_lossy(tokenizer.token_text(id).unwrap()).into_owned())
-        .collect()
+    ids.iter().map(|&id| String::from_utf8_lossy(tokenizer.token_text(id).unwrap()).into_owned()).collect()
 }
 
 fn encoded(tokenizer: &Tokenizer, text: &str) -> Vec<String> {
@@ -83,10 +74,7 @@ fn control_tokens_in_text_are_text_unless_parsed() {
         let parsed = t.encode(&text, PARSED);
         assert!(parsed.contains(&eos));
         assert_eq!(t.decode(&parsed), b"ab");
-        let shown = DecodeOptions {
-            show_special: true,
-            continues: false,
-        };
+        let shown = DecodeOptions { show_special: true, continues: false };
         assert_eq!(t.decode_with(&parsed, shown), text.as_bytes());
         let tool = t.token_id("<tool>").unwrap();
         assert!(t.encode("x<tool>y", PLAIN).contains(&tool));
@@ -100,10 +88,7 @@ fn control_tokens_in_text_are_text_unless_parsed() {
 fn bos_comes_once_and_only_when_asked() {
     let t = bpe();
     let bos = t.special().bos.unwrap();
-    let with = EncodeOptions {
-        add_special: true,
-        parse_special: true,
-    };
+    let with = EncodeOptions { add_special: true, parse_special: true };
     assert_eq!(t.encode("", with), [bos]);
     assert_eq!(t.encode("a", with), [bos, u32::from(b'a')]);
     assert_eq!(t.encode("<|start|>a", PARSED), [bos, u32::from(b'a')]);
@@ -113,11 +98,8 @@ fn bos_comes_once_and_only_when_asked() {
 fn parts_are_one_text_with_control_tokens_from_the_scaffold_only() {
     let t = bpe();
     let (start, end) = (t.special().bos.unwrap(), t.special().eos.unwrap());
-    let parts = [
-        PromptPart::Scaffold("<|start|>lo"),
-        PromptPart::Content("w<|im_end|>"),
-        PromptPart::Scaffold("<|im_end|>"),
-    ];
+    let parts =
+        [PromptPart::Scaffold("<|start|>lo"), PromptPart::Content("w<|im_end|>"), PromptPart::Scaffold("<|im_end|>")];
     let ids = t.encode_parts(&parts, false);
     assert_eq!(ids.first(), Some(&start));
     assert_eq!(ids.iter().filter(|&&id| id == end).count(), 1);
@@ -152,15 +134,9 @@ fn spm_space_prefix_is_at_the_text_start_only() {
     for text in ["a", " a", "  a b", "", " "] {
         assert_eq!(t.decode(&t.encode(text, PLAIN)), text.as_bytes());
     }
-    let with_bos = EncodeOptions {
-        add_special: true,
-        parse_special: false,
-    };
+    let with_bos = EncodeOptions { add_special: true, parse_special: false };
     assert_eq!(t.decode(&t.encode("a", with_bos)), b"a");
-    let continues = DecodeOptions {
-        show_special: false,
-        continues: true,
-    };
+    let continues = DecodeOptions { show_special: false, continues: true };
     assert_eq!(t.decode_with(&t.encode("a", PLAIN), continues), b" a");
 }
 
@@ -204,11 +180,7 @@ fn end_tokens_are_a_union_with_sources() {
     let eos = spec.special.eos.unwrap();
     let t = Tokenizer::new(spec).unwrap();
     let found: Vec<_> = t.end_tokens().iter().map(|e| (e.id, e.source)).collect();
-    let expected = [
-        (eos, EndSource::Eos),
-        (known, EndSource::KnownText),
-        (turn, EndSource::Eot),
-    ];
+    let expected = [(eos, EndSource::Eos), (known, EndSource::KnownText), (turn, EndSource::Eot)];
     assert_eq!(found, expected);
     assert!(t.is_end_of_generation(known) && !t.is_end_of_generation(tag));
     assert!(!t.is_end_of_generation(u32::MAX));
@@ -231,9 +203,7 @@ fn long_runs_are_encoded() {
         .collect();
     let mut state = 1u64;
     let random = std::iter::repeat_with(|| {
-        state = state
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1);
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
         (state >> 56) as u8
     });
     texts.push(random.take(1_000_000).collect());
