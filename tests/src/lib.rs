@@ -80,8 +80,7 @@ pub fn all_logits(engine: &mut Engine, ids: &[u32]) -> Vec<Vec<f32>> {
     let sequence = engine.create_sequence().expect("a free sequence");
     let mut rows = Vec::new();
     for chunk in ids.chunks(engine.config().n_outputs as usize) {
-        let batch: Vec<BatchToken> =
-            chunk.iter().map(|&token| BatchToken { token, sequence, output: true }).collect();
+        let batch: Vec<BatchToken> = chunk.iter().map(|&token| BatchToken { token, sequence, output: true }).collect();
         let logits: Logits = engine.step(&batch).expect("a step");
         rows.extend(logits.rows().map(<[f32]>::to_vec));
     }

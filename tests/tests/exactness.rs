@@ -80,7 +80,10 @@ fn check_real(file: &str) {
         let last = &rows[n_prompt - 1];
         let error = relative_error_top(last, &case.top);
         assert!(error <= REFERENCE_TOLERANCE, "{}: off by {error}", case.name);
-        let nll = rows[..n_prompt - 1].iter().zip(&case.ids[1..]).map(|(row, &id)| logsumexp(row) - f64::from(row[id as usize]));
+        let nll = rows[..n_prompt - 1]
+            .iter()
+            .zip(&case.ids[1..])
+            .map(|(row, &id)| logsumexp(row) - f64::from(row[id as usize]));
         let mean_nll = nll.sum::<f64>() / (case.ids.len() - 1) as f64;
         assert!((mean_nll - case.mean_nll).abs() < 1e-4, "{}: mean NLL {mean_nll}, not {}", case.name, case.mean_nll);
         let chain: Vec<u32> = rows[n_prompt - 1..].iter().filter_map(|row| argmax(row)).collect();

@@ -59,11 +59,8 @@ fn decode_takes_a_couple_of_dozen_buffers() {
 /// Every graph of every size reaches its lower bound.
 #[test]
 fn plans_reach_their_lower_bound() {
-    let models = [
-        "smollm2-135m-instruct-q4_1.gguf",
-        "qwen2.5-coder-0.5b-instruct-q4_k_m.gguf",
-        "gemma3-270m-q4_k_m.gguf",
-    ];
+    let models =
+        ["smollm2-135m-instruct-q4_1.gguf", "qwen2.5-coder-0.5b-instruct-q4_k_m.gguf", "gemma3-270m-q4_k_m.gguf"];
     let cpu = CpuBackend::new(CpuOptions::default()).unwrap();
     for name in models {
         let model = real(name);
@@ -83,7 +80,8 @@ fn the_ledger_names_every_owner() {
     let cpu = CpuBackend::new(CpuOptions::default()).unwrap();
     let config = EngineConfig::default();
     let ledger = Blueprint::new(&model, &config, &[cpu.capabilities()]).unwrap().ledger;
-    let line = |name: &str| ledger.lines.iter().find(|line| line.name == name).unwrap_or_else(|| panic!("{name}")).bytes;
+    let line =
+        |name: &str| ledger.lines.iter().find(|line| line.name == name).unwrap_or_else(|| panic!("{name}")).bytes;
     assert_eq!(line("kv.0.k"), 128 * 4096 * 2);
     assert_eq!(ledger.sum(minfer_plan::Owner::Kv), 24 * 2 * 128 * 4096 * 2);
     assert_eq!(ledger.sum(minfer_plan::Owner::Weights), 491_400_064);

@@ -203,7 +203,8 @@ fn i32_inputs_are_bit_exact() {
         let mut backends = make();
         let (bound, _) = bind(&model, &mut backends, 64);
         let dims = BatchDims { n_tokens: 1, n_outputs: 1 };
-        for bits in [0u32, 1, 0x7F80_0001, 0x7FC0_0000, 0xFFFF_FFFF, 0x8000_0000, 0xFF80_0000, 16_777_217, 0xDEAD_BEEF] {
+        for bits in [0u32, 1, 0x7F80_0001, 0x7FC0_0000, 0xFFFF_FFFF, 0x8000_0000, 0xFF80_0000, 16_777_217, 0xDEAD_BEEF]
+        {
             bound.write_input("token_ids", &[bits as i32], &dims, &mut backends).unwrap();
             let mut got = Vec::new();
             let buf = bound.input("token_ids").unwrap().operand.buf;

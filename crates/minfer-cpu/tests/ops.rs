@@ -2,9 +2,9 @@
 
 mod support;
 
-use support::*;
 use minfer_backend::BackendError;
 use minfer_graph::{Activation, DType, Op, RopeStyle, ValueType};
+use support::*;
 
 #[test]
 fn quantised_activations_are_within_half_a_step() {

@@ -2,8 +2,8 @@
 
 mod support;
 
-use support::*;
 use minfer_graph::{Activation, DType, Op, ValueType};
+use support::*;
 
 const COLS: [usize; 9] = [32, 64, 96, 160, 256, 288, 512, 896, 2880];
 const ROWS: [usize; 5] = [1, 2, 31, 64, 65];

@@ -2,12 +2,12 @@
 
 mod support;
 
-use support::*;
 use minfer_backend::{Backend, BackendError, BackendId, BufRef, Capabilities, RegionId};
 use minfer_cpu::{CpuBackend, CpuCapabilities, CpuOptions, SimdLevel};
 use minfer_graph::{Activation, DType, Op, Rows, ValueType};
 use std::num::NonZeroUsize;
 use std::sync::Arc;
+use support::*;
 
 /// A chain of steps of many kinds.
 fn chain(level: SimdLevel, threads: usize, tokens: usize) -> Vec<u8> {

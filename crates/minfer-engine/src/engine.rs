@@ -29,11 +29,7 @@ pub struct Engine {
 
 impl Engine {
     /// Plans for the largest batch, then allocates exactly that.
-    pub fn new(
-        model: Arc<Model>,
-        backends: Vec<Box<dyn Backend>>,
-        config: EngineConfig,
-    ) -> Result<Self, EngineError> {
+    pub fn new(model: Arc<Model>, backends: Vec<Box<dyn Backend>>, config: EngineConfig) -> Result<Self, EngineError> {
         let config = config.checked()?;
         let capabilities: Vec<Arc<dyn Capabilities>> = backends.iter().map(|b| b.capabilities()).collect();
         let blueprint = Blueprint::new(&model, &config, &capabilities)?;

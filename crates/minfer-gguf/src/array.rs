@@ -67,10 +67,7 @@ impl Array {
 
     /// The strings, as bytes (tokens may be invalid UTF-8). `None` for another element type.
     pub fn strings(&self) -> Option<Strings<'_>> {
-        (self.elem == ValueType::String).then(|| Strings {
-            reader: Reader::new(self.as_bytes()),
-            left: self.len,
-        })
+        (self.elem == ValueType::String).then(|| Strings { reader: Reader::new(self.as_bytes()), left: self.len })
     }
 
     /// The integers of any integer type. `None` for another element type, or if a
@@ -119,10 +116,7 @@ impl Array {
 
     fn scalars<T>(&self, decode: fn(&[u8]) -> T) -> Option<Scalars<'_, T>> {
         let size = self.elem.fixed_bytes()?;
-        Some(Scalars {
-            chunks: self.as_bytes().chunks_exact(size),
-            decode,
-        })
+        Some(Scalars { chunks: self.as_bytes().chunks_exact(size), decode })
     }
 
     /// Appends element type, count and elements.
@@ -252,9 +246,6 @@ mod tests {
         assert_eq!(ints.get(3), None);
         assert_eq!(ints.collect::<Vec<_>>(), [1, -2, 3]);
         assert!(Array::from(&[1u64, u64::MAX][..]).ints().is_none());
-        assert_eq!(
-            Array::from(&[0.5f64][..]).f32s().and_then(|mut f| f.next()),
-            Some(0.5)
-        );
+        assert_eq!(Array::from(&[0.5f64][..]).f32s().and_then(|mut f| f.next()), Some(0.5));
     }
 }

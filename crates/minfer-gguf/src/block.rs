@@ -83,12 +83,7 @@ pub enum BlockError {
 pub fn decode_row(dtype: DType, bytes: &[u8], out: &mut [f32]) -> Result<(), BlockError> {
     let expected = row_bytes(dtype, out.len())?;
     if bytes.len() != expected {
-        return Err(BlockError::Size {
-            dtype,
-            elems: out.len(),
-            expected,
-            got: bytes.len(),
-        });
+        return Err(BlockError::Size { dtype, elems: out.len(), expected, got: bytes.len() });
     }
     match dtype {
         DType::F32 => float::decode_f32(bytes, out),
@@ -127,12 +122,8 @@ pub fn encode_row(dtype: DType, values: &[f32], out: &mut Vec<u8>) -> Result<(),
     out.reserve(bytes);
     match dtype {
         DType::F32 => values.iter().for_each(|v| out.extend(v.to_le_bytes())),
-        DType::F16 => values
-            .iter()
-            .for_each(|v| out.extend(half::f16::from_f32(*v).to_le_bytes())),
-        DType::BF16 => values
-            .iter()
-            .for_each(|v| out.extend(half::bf16::from_f32(*v).to_le_bytes())),
+        DType::F16 => values.iter().for_each(|v| out.extend(half::f16::from_f32(*v).to_le_bytes())),
+        DType::BF16 => values.iter().for_each(|v| out.extend(half::bf16::from_f32(*v).to_le_bytes())),
         DType::I32 => {}
         DType::Q4_0 => encode(values, out, Q4_0::encode),
         DType::Q4_1 => encode(values, out, Q4_1::encode),
@@ -151,11 +142,7 @@ pub fn encode_row(dtype: DType, values: &[f32], out: &mut Vec<u8>) -> Result<(),
 }
 
 fn row_bytes(dtype: DType, elems: usize) -> Result<usize, BlockError> {
-    dtype.row_bytes(elems).ok_or(BlockError::RowLength {
-        dtype,
-        elems,
-        block: dtype.block_elems(),
-    })
+    dtype.row_bytes(elems).ok_or(BlockError::RowLength { dtype, elems, block: dtype.block_elems() })
 }
 
 /// Quantised blocks keep their scale (at most the largest magnitude) and minimum in
@@ -218,20 +205,10 @@ fn level(value: f32, least: i32, most: i32) -> i32 {
 
 /// The value of the largest magnitude, with its sign; 0 for none.
 fn extreme(values: &[f32]) -> f32 {
-    values.iter().fold(0.0f32, |found, value| {
-        if value.abs() > found.abs() {
-            *value
-        } else {
-            found
-        }
-    })
+    values.iter().fold(0.0f32, |found, value| if value.abs() > found.abs() { *value } else { found })
 }
 
 /// Smallest and largest value.
 fn min_max(values: &[f32]) -> (f32, f32) {
-    values
-        .iter()
-        .fold((f32::INFINITY, f32::NEG_INFINITY), |(lo, hi), v| {
-            (lo.min(*v), hi.max(*v))
-        })
+    values.iter().fold((f32::INFINITY, f32::NEG_INFINITY), |(lo, hi), v| (lo.min(*v), hi.max(*v)))
 }

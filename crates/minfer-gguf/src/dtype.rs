@@ -53,12 +53,7 @@ struct Layout {
 }
 
 const fn layout(id: u32, name: &'static str, block_elems: usize, block_bytes: usize) -> Layout {
-    Layout {
-        id,
-        name,
-        block_elems,
-        block_bytes,
-    }
+    Layout { id, name, block_elems, block_bytes }
 }
 
 /// Formats of the file format that minfer names and measures but cannot compute with.
@@ -153,18 +148,12 @@ impl DType {
 
     /// The format with this type number in a file.
     pub fn from_ggml_id(id: u32) -> Option<DType> {
-        DType::ALL
-            .iter()
-            .copied()
-            .find(|dtype| dtype.ggml_id() == id)
+        DType::ALL.iter().copied().find(|dtype| dtype.ggml_id() == id)
     }
 
     /// The format with this name (`Q4_K`; case does not matter).
     pub fn from_name(name: &str) -> Option<DType> {
-        DType::ALL
-            .iter()
-            .copied()
-            .find(|dtype| dtype.name().eq_ignore_ascii_case(name))
+        DType::ALL.iter().copied().find(|dtype| dtype.name().eq_ignore_ascii_case(name))
     }
 
     /// The type number in a file.
@@ -220,9 +209,7 @@ impl TensorType {
     pub fn block(self) -> Option<(usize, usize)> {
         match self {
             TensorType::Known(dtype) => Some((dtype.block_elems(), dtype.block_bytes())),
-            TensorType::Other(id) => {
-                unsupported(id).map(|layout| (layout.block_elems, layout.block_bytes))
-            }
+            TensorType::Other(id) => unsupported(id).map(|layout| (layout.block_elems, layout.block_bytes)),
         }
     }
 }
@@ -249,10 +236,7 @@ mod tests {
         for &dtype in DType::ALL {
             assert_eq!(DType::from_ggml_id(dtype.ggml_id()), Some(dtype));
             assert_eq!(DType::from_name(dtype.name()), Some(dtype));
-            assert!(
-                unsupported(dtype.ggml_id()).is_none(),
-                "{dtype} is in both tables"
-            );
+            assert!(unsupported(dtype.ggml_id()).is_none(), "{dtype} is in both tables");
         }
         assert_eq!(TensorType::from_ggml_id(16).to_string(), "IQ2_XXS");
         assert_eq!(TensorType::from_ggml_id(999).to_string(), "type 999");

@@ -223,9 +223,7 @@ pub enum GgufError {
         most: u32,
     },
     /// A dimension of size zero.
-    #[error(
-        "tensor `{tensor}` has no elements: its dimensions are {dims:?}; convert the model again"
-    )]
+    #[error("tensor `{tensor}` has no elements: its dimensions are {dims:?}; convert the model again")]
     ZeroDim {
         /// The tensor.
         tensor: String,
@@ -273,9 +271,7 @@ pub enum GgufError {
         problem: crate::block::BlockError,
     },
     /// An offset that is not a multiple of the alignment.
-    #[error(
-        "damaged: tensor `{tensor}` starts at offset {offset}, which is not a multiple of {alignment}"
-    )]
+    #[error("damaged: tensor `{tensor}` starts at offset {offset}, which is not a multiple of {alignment}")]
     Misaligned {
         /// The tensor.
         tensor: String,
@@ -339,9 +335,7 @@ pub enum GgufError {
         count: u64,
     },
     /// A part that belongs elsewhere.
-    #[error(
-        "the parts do not belong together: `{key}` of part {part} must be {expected} but is {got}"
-    )]
+    #[error("the parts do not belong together: `{key}` of part {part} must be {expected} but is {got}")]
     SplitMismatch {
         /// The metadata key that differs.
         key: &'static str,
@@ -380,10 +374,7 @@ impl GgufError {
     pub(crate) fn in_file(self, path: &std::path::Path) -> GgufError {
         match self {
             GgufError::InFile { .. } => self,
-            problem => GgufError::InFile {
-                path: path.to_path_buf(),
-                problem: Box::new(problem),
-            },
+            problem => GgufError::InFile { path: path.to_path_buf(), problem: Box::new(problem) },
         }
     }
 }

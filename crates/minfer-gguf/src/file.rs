@@ -71,11 +71,7 @@ impl GgufFile {
         for (index, path) in paths.iter().enumerate().skip(1) {
             let named = |error: GgufError| error.in_file(path);
             let bytes = MappedBytes::map(path).map_err(|error| match error {
-                GgufError::Missing => GgufError::MissingPart {
-                    part: index as u64 + 1,
-                    count,
-                }
-                .in_file(path),
+                GgufError::Missing => GgufError::MissingPart { part: index as u64 + 1, count }.in_file(path),
                 other => other.in_file(path),
             })?;
             let parsed = parse(Arc::new(bytes), index).map_err(named)?;
@@ -100,10 +96,7 @@ impl GgufFile {
             if index == 0 {
                 count = split::check_first(&one.metadata, None)?;
                 if count > given {
-                    return Err(GgufError::MissingPart {
-                        part: given + 1,
-                        count,
-                    });
+                    return Err(GgufError::MissingPart { part: given + 1, count });
                 }
                 if count < given {
                     return Err(split::too_many(count, given));
@@ -117,37 +110,19 @@ impl GgufFile {
         GgufFile::assemble(parsed, paths)
     }
 
-    fn assemble(
-        parsed: Vec<crate::parse::Parsed>,
-        paths: Vec<Option<PathBuf>>,
-    ) -> Result<GgufFile, GgufError> {
+    fn assemble(parsed: Vec<crate::parse::Parsed>, paths: Vec<Option<PathBuf>>) -> Result<GgufFile, GgufError> {
         let mut parsed = parsed.into_iter().zip(paths);
         let (first, path) = parsed.next().ok_or(GgufError::Empty)?;
         let mut tensors = first.tensors;
-        let mut parts = vec![Part {
-            path,
-            bytes: first.bytes,
-        }];
+        let mut parts = vec![Part { path, bytes: first.bytes }];
         for (part, path) in parsed {
             tensors.extend(part.tensors);
-            parts.push(Part {
-                path,
-                bytes: part.bytes,
-            });
+            parts.push(Part { path, bytes: part.bytes });
         }
         split::check_tensor_count(&first.metadata, tensors.len() as u64)?;
-        let by_name = sorted_unique(&tensors, |info| &info.name).map_err(|info| {
-            GgufError::DuplicateTensor {
-                tensor: info.name.clone(),
-            }
-        })?;
-        Ok(GgufFile {
-            version: first.version,
-            metadata: first.metadata,
-            tensors,
-            by_name,
-            parts,
-        })
+        let by_name = sorted_unique(&tensors, |info| &info.name)
+            .map_err(|info| GgufError::DuplicateTensor { tensor: info.name.clone() })?;
+        Ok(GgufFile { version: first.version, metadata: first.metadata, tensors, by_name, parts })
     }
 
     /// The version of the (first) file: 2 or 3.

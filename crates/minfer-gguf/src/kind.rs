@@ -60,9 +60,7 @@ impl GgufFile {
         let kind = self.kind();
         let advice = match kind {
             FileKind::Model => return Ok(()),
-            FileKind::Vocabulary => {
-                "it can be inspected and used to tokenize, but it has no weights to run"
-            }
+            FileKind::Vocabulary => "it can be inspected and used to tokenize, but it has no weights to run",
             FileKind::Adapter => "open the base model it was trained for",
             FileKind::Projector => "open the language model that it belongs to",
             FileKind::ImportanceMatrix => "open the model that it was computed from",

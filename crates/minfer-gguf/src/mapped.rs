@@ -29,10 +29,7 @@ impl MappedBytes {
     pub fn map(path: &Path) -> Result<MappedBytes, GgufError> {
         let meta = std::fs::metadata(path).map_err(|source| match source.kind() {
             std::io::ErrorKind::NotFound => GgufError::Missing,
-            _ => GgufError::Io {
-                action: "open the file",
-                source,
-            },
+            _ => GgufError::Io { action: "open the file", source },
         })?;
         if meta.is_dir() {
             return Err(GgufError::Directory);
@@ -40,17 +37,8 @@ impl MappedBytes {
         if !meta.is_file() {
             return Err(GgufError::NotRegular);
         }
-        let file = File::open(path).map_err(|source| GgufError::Io {
-            action: "open the file",
-            source,
-        })?;
-        let len_bytes = file
-            .metadata()
-            .map_err(|source| GgufError::Io {
-                action: "size the file",
-                source,
-            })?
-            .len();
+        let file = File::open(path).map_err(|source| GgufError::Io { action: "open the file", source })?;
+        let len_bytes = file.metadata().map_err(|source| GgufError::Io { action: "size the file", source })?.len();
         if len_bytes == 0 {
             return Err(GgufError::Empty);
         }
@@ -60,26 +48,17 @@ impl MappedBytes {
         // bounds-checks every later access, and weights are plain numbers. If the file is truncated, touching
         // a page past its new end raises SIGBUS and ends the process; it never reads foreign memory. Callers
         // are told so in the documentation of `GgufFile::open`.
-        let map = unsafe { Mmap::map(&file) }.map_err(|source| GgufError::Io {
-            action: "map the file",
-            source,
-        })?;
+        let map = unsafe { Mmap::map(&file) }.map_err(|source| GgufError::Io { action: "map the file", source })?;
         Ok(MappedBytes(Inner::Mapped(map)))
     }
 
     /// Takes bytes from memory; copies them once if they are not aligned.
     pub fn from_vec(bytes: Vec<u8>) -> MappedBytes {
         if bytes.as_ptr().align_offset(REGION_ALIGN_BYTES) == 0 {
-            return MappedBytes(Inner::Owned {
-                buffer: bytes,
-                start: 0,
-            });
+            return MappedBytes(Inner::Owned { buffer: bytes, start: 0 });
         }
         let mut buffer: Vec<u8> = Vec::with_capacity(bytes.len() + REGION_ALIGN_BYTES);
-        let start = buffer
-            .as_ptr()
-            .align_offset(REGION_ALIGN_BYTES)
-            .min(REGION_ALIGN_BYTES);
+        let start = buffer.as_ptr().align_offset(REGION_ALIGN_BYTES).min(REGION_ALIGN_BYTES);
         buffer.resize(start, 0);
         buffer.extend_from_slice(&bytes);
         MappedBytes(Inner::Owned { buffer, start })
@@ -125,40 +104,23 @@ pub(crate) struct View {
 impl View {
     /// The range must lie within the bytes; otherwise the view is empty.
     pub(crate) fn new(bytes: &Arc<MappedBytes>, range: Range<usize>) -> View {
-        View {
-            bytes: Arc::clone(bytes),
-            range,
-        }
+        View { bytes: Arc::clone(bytes), range }
     }
 
     pub(crate) fn from_vec(bytes: Vec<u8>) -> View {
         let range = 0..bytes.len();
-        View {
-            bytes: Arc::new(MappedBytes::from_vec(bytes)),
-            range,
-        }
+        View { bytes: Arc::new(MappedBytes::from_vec(bytes)), range }
     }
 
     /// A range of this view, relative to its start; empty if it does not fit.
     pub(crate) fn slice(&self, range: Range<usize>) -> View {
         let inside = range.start <= range.end && range.end <= self.range.len();
-        let range = if inside {
-            self.range.start + range.start..self.range.start + range.end
-        } else {
-            0..0
-        };
-        View {
-            bytes: Arc::clone(&self.bytes),
-            range,
-        }
+        let range = if inside { self.range.start + range.start..self.range.start + range.end } else { 0..0 };
+        View { bytes: Arc::clone(&self.bytes), range }
     }
 
     pub(crate) fn as_bytes(&self) -> &[u8] {
-        self.bytes
-            .as_ref()
-            .as_ref()
-            .get(self.range.clone())
-            .unwrap_or_default()
+        self.bytes.as_ref().as_ref().get(self.range.clone()).unwrap_or_default()
     }
 }
 
@@ -172,10 +134,7 @@ mod tests {
             let bytes: Vec<u8> = (0..len).map(|i| i as u8).collect();
             let region = MappedBytes::from_vec(bytes.clone());
             assert_eq!(region.as_ref(), bytes);
-            assert!(
-                bytes.is_empty()
-                    || (region.as_ref().as_ptr() as usize).is_multiple_of(REGION_ALIGN_BYTES)
-            );
+            assert!(bytes.is_empty() || (region.as_ref().as_ptr() as usize).is_multiple_of(REGION_ALIGN_BYTES));
             assert!(!region.is_mapped());
         }
     }

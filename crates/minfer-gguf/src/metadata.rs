@@ -29,11 +29,8 @@ pub struct Metadata {
 impl Metadata {
     /// Refuses two entries with one key.
     pub(crate) fn new(entries: Vec<Entry>) -> Result<Metadata, GgufError> {
-        let by_key = sorted_unique(&entries, |entry| &entry.key).map_err(|entry| {
-            GgufError::DuplicateKey {
-                key: entry.key.clone(),
-            }
-        })?;
+        let by_key = sorted_unique(&entries, |entry| &entry.key)
+            .map_err(|entry| GgufError::DuplicateKey { key: entry.key.clone() })?;
         Ok(Metadata { entries, by_key })
     }
 
@@ -66,27 +63,21 @@ impl Metadata {
         let Some(value) = self.get(key) else {
             return Ok(None);
         };
-        convert(value)
-            .map(Some)
-            .ok_or_else(|| GgufError::WrongType {
-                key: key.to_owned(),
-                expected,
-                got: describe(value),
-            })
+        convert(value).map(Some).ok_or_else(|| GgufError::WrongType {
+            key: key.to_owned(),
+            expected,
+            got: describe(value),
+        })
     }
 
     /// Any integer that fits a `u32`.
     pub fn u32(&self, key: &str) -> Result<Option<u32>, GgufError> {
-        self.typed(key, "an integer from 0 to 4294967295", |v| {
-            v.as_int()?.try_into().ok()
-        })
+        self.typed(key, "an integer from 0 to 4294967295", |v| v.as_int()?.try_into().ok())
     }
 
     /// Any integer that fits a `u64`.
     pub fn u64(&self, key: &str) -> Result<Option<u64>, GgufError> {
-        self.typed(key, "an integer of at least 0", |v| {
-            v.as_int()?.try_into().ok()
-        })
+        self.typed(key, "an integer of at least 0", |v| v.as_int()?.try_into().ok())
     }
 
     /// Any integer that fits an `i64`.
@@ -112,9 +103,7 @@ impl Metadata {
         let Some(text) = self.text(key)? else {
             return Ok(None);
         };
-        let text = text.to_str().ok_or_else(|| GgufError::NotUtf8 {
-            place: Place::Value(key.to_owned()),
-        })?;
+        let text = text.to_str().ok_or_else(|| GgufError::NotUtf8 { place: Place::Value(key.to_owned()) })?;
         Ok(Some(text))
     }
 
@@ -154,9 +143,7 @@ impl Metadata {
         key: &str,
         get: impl FnOnce(&'a Metadata, &str) -> Result<Option<T>, GgufError>,
     ) -> Result<T, GgufError> {
-        get(self, key)?.ok_or_else(|| GgufError::MissingKey {
-            key: key.to_owned(),
-        })
+        get(self, key)?.ok_or_else(|| GgufError::MissingKey { key: key.to_owned() })
     }
 }
 
@@ -182,9 +169,7 @@ fn describe(value: &Value) -> String {
 pub(crate) fn sorted_unique<T>(items: &[T], name: impl Fn(&T) -> &str) -> Result<Vec<u32>, &T> {
     // Both tables are far shorter than 2^32: an entry takes at least 14 bytes of a mapped file, and an
     // index past u32 would only lose the entry to lookups.
-    let mut order: Vec<u32> = (0..items.len())
-        .map_while(|index| u32::try_from(index).ok())
-        .collect();
+    let mut order: Vec<u32> = (0..items.len()).map_while(|index| u32::try_from(index).ok()).collect();
     let at = |index: &u32| items.get(*index as usize);
     order.sort_by(|a, b| at(a).map(&name).cmp(&at(b).map(&name)));
     for pair in order.windows(2) {
@@ -206,9 +191,7 @@ pub(crate) fn find_sorted<'a, T>(
     name: impl Fn(&T) -> &str,
 ) -> Option<&'a T> {
     let at = |index: &u32| items.get(*index as usize);
-    let found = order
-        .binary_search_by(|index| at(index).map(&name).cmp(&Some(wanted)))
-        .ok()?;
+    let found = order.binary_search_by(|index| at(index).map(&name).cmp(&Some(wanted))).ok()?;
     order.get(found).and_then(at)
 }
 
@@ -217,10 +200,7 @@ mod tests {
     use super::*;
 
     fn sample() -> Metadata {
-        let entry = |key: &str, value: Value| Entry {
-            key: key.to_owned(),
-            value,
-        };
+        let entry = |key: &str, value: Value| Entry { key: key.to_owned(), value };
         let entries = vec![
             entry("b", 7u16.into()),
             entry("a", "text".into()),
@@ -246,20 +226,11 @@ mod tests {
             metadata.array("b").err(),
             metadata.strings("list").err(),
         ] {
-            assert!(
-                matches!(error, Some(GgufError::WrongType { .. })),
-                "{error:?}"
-            );
+            assert!(matches!(error, Some(GgufError::WrongType { .. })), "{error:?}");
         }
         let missing = metadata.require("missing", Metadata::u32);
         assert!(matches!(missing, Err(GgufError::MissingKey { .. })));
-        assert_eq!(
-            metadata
-                .require("list", Metadata::ints)
-                .ok()
-                .map(|ints| ints.len()),
-            Some(2)
-        );
+        assert_eq!(metadata.require("list", Metadata::ints).ok().map(|ints| ints.len()), Some(2));
     }
 
     #[test]
@@ -267,19 +238,7 @@ mod tests {
         let metadata = sample();
         let keys: Vec<&str> = metadata.iter().map(|entry| entry.key.as_str()).collect();
         assert_eq!(keys, ["b", "a", "neg", "f", "list"]);
-        let twice = vec![
-            Entry {
-                key: "k".into(),
-                value: 1u8.into(),
-            },
-            Entry {
-                key: "k".into(),
-                value: 2u8.into(),
-            },
-        ];
-        assert!(matches!(
-            Metadata::new(twice),
-            Err(GgufError::DuplicateKey { .. })
-        ));
+        let twice = vec![Entry { key: "k".into(), value: 1u8.into() }, Entry { key: "k".into(), value: 2u8.into() }];
+        assert!(matches!(Metadata::new(twice), Err(GgufError::DuplicateKey { .. })));
     }
 }

@@ -56,10 +56,7 @@ pub(crate) fn parse(bytes: Arc<MappedBytes>, part: usize) -> Result<Parsed, Gguf
     let n_entries = reader.u64().map_err(header)?;
     reader.check_count(n_entries, LEAST_ENTRY_BYTES, || Place::Header)?;
     reader.check_count(n_tensors, LEAST_TENSOR_BYTES, || Place::Header)?;
-    for (what, count, limit) in [
-        ("metadata entries", n_entries, MAX_ENTRIES),
-        ("tensors", n_tensors, MAX_TENSORS),
-    ] {
+    for (what, count, limit) in [("metadata entries", n_entries, MAX_ENTRIES), ("tensors", n_tensors, MAX_TENSORS)] {
         if count > limit {
             return Err(GgufError::TooMany { what, count, limit });
         }
@@ -83,12 +80,7 @@ pub(crate) fn parse(bytes: Arc<MappedBytes>, part: usize) -> Result<Parsed, Gguf
         place(info, data_start, alignment, all.len() as u64)?;
     }
     check_overlaps(&tensors)?;
-    Ok(Parsed {
-        version,
-        metadata,
-        tensors,
-        bytes,
-    })
+    Ok(Parsed { version, metadata, tensors, bytes })
 }
 
 /// Magic and version.
@@ -98,14 +90,9 @@ fn version(all: &[u8], reader: &mut Reader<'_>) -> Result<u32, GgufError> {
     }
     let head = all.get(..all.len().min(MAGIC.len())).unwrap_or_default();
     if !MAGIC.starts_with(head) {
-        return Err(GgufError::NotGguf {
-            found: head.to_vec(),
-            guess: sniff::guess(all),
-        });
+        return Err(GgufError::NotGguf { found: head.to_vec(), guess: sniff::guess(all) });
     }
-    reader
-        .take(MAGIC.len() as u64)
-        .map_err(|short| short.at(Place::Header))?;
+    reader.take(MAGIC.len() as u64).map_err(|short| short.at(Place::Header))?;
     let version = reader.u32().map_err(|short| short.at(Place::Header))?;
     match (version, version.swap_bytes()) {
         (2 | 3, _) => Ok(version),
@@ -114,11 +101,7 @@ fn version(all: &[u8], reader: &mut Reader<'_>) -> Result<u32, GgufError> {
     }
 }
 
-fn entry(
-    reader: &mut Reader<'_>,
-    index: u64,
-    bytes: &Arc<MappedBytes>,
-) -> Result<Entry, GgufError> {
+fn entry(reader: &mut Reader<'_>, index: u64, bytes: &Arc<MappedBytes>) -> Result<Entry, GgufError> {
     let key = name(reader, || Place::Key(index))?;
     let place = || Place::Value(key.clone());
     let ty = value_type(reader, &place)?;
@@ -134,11 +117,7 @@ fn name(reader: &mut Reader<'_>, place: impl Fn() -> Place) -> Result<String, Gg
         return Err(GgufError::EmptyName { place: place() });
     }
     if len > MAX_NAME_BYTES {
-        return Err(GgufError::TooLong {
-            place: place(),
-            got: len,
-            limit: MAX_NAME_BYTES,
-        });
+        return Err(GgufError::TooLong { place: place(), got: len, limit: MAX_NAME_BYTES });
     }
     let text = std::str::from_utf8(bytes).map_err(|_| GgufError::NotUtf8 { place: place() })?;
     // Names end up in messages and on terminals.
@@ -174,10 +153,7 @@ fn value(
         ValueType::Bool => Value::Bool(bool_of(reader.u8().map_err(short)?, place)?),
         ValueType::String => {
             let len = reader.string().map_err(short)?.len();
-            Value::String(Text::new(View::new(
-                bytes,
-                reader.pos() - len..reader.pos(),
-            )))
+            Value::String(Text::new(View::new(bytes, reader.pos() - len..reader.pos())))
         }
         ValueType::Array => {
             let (elem, len) = array_header(reader, place)?;
@@ -185,11 +161,7 @@ fn value(
             skip_elements(reader, elem, len, 1, place)?;
             // The count was checked against the bytes of a mapped file, so it fits.
             let len = usize::try_from(len).unwrap_or(usize::MAX);
-            Value::Array(crate::array::Array::new(
-                elem,
-                len,
-                View::new(bytes, start..reader.pos()),
-            ))
+            Value::Array(crate::array::Array::new(elem, len, View::new(bytes, start..reader.pos())))
         }
     })
 }
@@ -198,18 +170,12 @@ fn bool_of(byte: u8, place: &impl Fn() -> Place) -> Result<bool, GgufError> {
     match byte {
         0 => Ok(false),
         1 => Ok(true),
-        got => Err(GgufError::BadBool {
-            place: place(),
-            got,
-        }),
+        got => Err(GgufError::BadBool { place: place(), got }),
     }
 }
 
 /// Element type and count, the count checked against the bytes left.
-fn array_header(
-    reader: &mut Reader<'_>,
-    place: &impl Fn() -> Place,
-) -> Result<(ValueType, u64), GgufError> {
+fn array_header(reader: &mut Reader<'_>, place: &impl Fn() -> Place) -> Result<(ValueType, u64), GgufError> {
     let elem = value_type(reader, place)?;
     let len = reader.u64().map_err(|short| short.at(place()))?;
     reader.check_count(len, elem.least_bytes(), place)?;
@@ -233,16 +199,11 @@ fn skip_elements(
             }
         }
         (_, Some(size)) => {
-            reader
-                .take(len.saturating_mul(size as u64))
-                .map_err(|short| short.at(place()))?;
+            reader.take(len.saturating_mul(size as u64)).map_err(|short| short.at(place()))?;
         }
         (ValueType::Array, None) => {
             if depth >= MAX_DEPTH {
-                return Err(GgufError::TooDeep {
-                    place: place(),
-                    limit: MAX_DEPTH,
-                });
+                return Err(GgufError::TooDeep { place: place(), limit: MAX_DEPTH });
             }
             for _ in 0..len {
                 let (elem, len) = array_header(reader, place)?;
@@ -278,11 +239,7 @@ fn alignment(metadata: &Metadata) -> Result<u64, GgufError> {
         return Ok(DEFAULT_ALIGNMENT);
     };
     if !is_alignment(got) {
-        return Err(GgufError::Alignment {
-            got,
-            least: *ALIGNMENTS.start(),
-            most: *ALIGNMENTS.end(),
-        });
+        return Err(GgufError::Alignment { got, least: *ALIGNMENTS.start(), most: *ALIGNMENTS.end() });
     }
     Ok(got)
 }
@@ -294,11 +251,7 @@ fn tensor(reader: &mut Reader<'_>, index: u64, part: usize) -> Result<TensorInfo
     let short = |short: crate::reader::Short| short.at(place());
     let n_dims = reader.u32().map_err(short)?;
     if n_dims == 0 || n_dims > MAX_DIMS {
-        return Err(GgufError::DimCount {
-            tensor: name,
-            got: n_dims,
-            most: MAX_DIMS,
-        });
+        return Err(GgufError::DimCount { tensor: name, got: n_dims, most: MAX_DIMS });
     }
     let mut dims = Vec::with_capacity(n_dims as usize);
     for _ in 0..n_dims {
@@ -307,39 +260,19 @@ fn tensor(reader: &mut Reader<'_>, index: u64, part: usize) -> Result<TensorInfo
     let ty = crate::dtype::TensorType::from_ggml_id(reader.u32().map_err(short)?);
     let offset = reader.u64().map_err(short)?;
     let n_bytes = measure(&name, &dims, ty)?;
-    Ok(TensorInfo {
-        name,
-        dims,
-        ty,
-        part,
-        offset,
-        n_bytes,
-    })
+    Ok(TensorInfo { name, dims, ty, part, offset, n_bytes })
 }
 
 /// Makes the offset absolute and checks that the data lie within the file.
-fn place(
-    info: &mut TensorInfo,
-    data_start: u64,
-    alignment: u64,
-    file_bytes: u64,
-) -> Result<(), GgufError> {
+fn place(info: &mut TensorInfo, data_start: u64, alignment: u64, file_bytes: u64) -> Result<(), GgufError> {
     if !info.offset.is_multiple_of(alignment) {
-        return Err(GgufError::Misaligned {
-            tensor: info.name.clone(),
-            offset: info.offset,
-            alignment,
-        });
+        return Err(GgufError::Misaligned { tensor: info.name.clone(), offset: info.offset, alignment });
     }
     let absolute = data_start.saturating_add(info.offset);
     // A type of unknown size is only known to start inside the file.
     let needs = absolute.saturating_add(info.n_bytes.max(1));
     if needs > file_bytes {
-        return Err(GgufError::Truncated {
-            place: Place::Tensor(info.name.clone()),
-            has: file_bytes,
-            needs,
-        });
+        return Err(GgufError::Truncated { place: Place::Tensor(info.name.clone()), has: file_bytes, needs });
     }
     info.offset = absolute;
     Ok(())

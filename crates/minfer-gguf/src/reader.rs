@@ -19,11 +19,7 @@ pub(crate) struct Short {
 impl Short {
     /// The error for a read at this place.
     pub(crate) fn at(self, place: Place) -> GgufError {
-        GgufError::Truncated {
-            place,
-            has: self.has,
-            needs: self.needs,
-        }
+        GgufError::Truncated { place, has: self.has, needs: self.needs }
     }
 }
 
@@ -44,10 +40,7 @@ impl<'a> Reader<'a> {
 
     /// The next `len` bytes.
     pub(crate) fn take(&mut self, len: u64) -> Result<&'a [u8], Short> {
-        let short = || Short {
-            has: self.bytes.len() as u64,
-            needs: (self.pos as u64).saturating_add(len),
-        };
+        let short = || Short { has: self.bytes.len() as u64, needs: (self.pos as u64).saturating_add(len) };
         let len = usize::try_from(len).map_err(|_| short())?;
         let end = self.pos.checked_add(len).ok_or_else(short)?;
         let taken = self.bytes.get(self.pos..end).ok_or_else(short)?;
@@ -57,10 +50,7 @@ impl<'a> Reader<'a> {
 
     /// The next `N` bytes.
     pub(crate) fn array<const N: usize>(&mut self) -> Result<[u8; N], Short> {
-        let short = Short {
-            has: self.bytes.len() as u64,
-            needs: (self.pos as u64).saturating_add(N as u64),
-        };
+        let short = Short { has: self.bytes.len() as u64, needs: (self.pos as u64).saturating_add(N as u64) };
         let taken = self.take(N as u64)?;
         taken.try_into().map_err(|_| short)
     }
@@ -94,12 +84,7 @@ impl<'a> Reader<'a> {
         let remaining = self.remaining();
         let most = remaining / least_bytes.max(1);
         if count > most {
-            return Err(GgufError::Count {
-                place: place(),
-                count,
-                most,
-                remaining,
-            });
+            return Err(GgufError::Count { place: place(), count, most, remaining });
         }
         Ok(())
     }

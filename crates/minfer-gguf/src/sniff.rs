@@ -21,11 +21,7 @@ pub(crate) fn guess(bytes: &[u8]) -> &'static str {
         "this is a safetensors file; convert it to GGUF"
     } else if text.starts_with(b"{") || text.starts_with(b"[") {
         "this is JSON, perhaps an error message; download the file itself"
-    } else if !head.is_empty()
-        && head
-            .iter()
-            .all(|b| b.is_ascii_graphic() || b.is_ascii_whitespace())
-    {
+    } else if !head.is_empty() && head.iter().all(|b| b.is_ascii_graphic() || b.is_ascii_whitespace()) {
         "this is a text file; check the path or download the model again"
     } else if head.iter().all(|&b| b == 0) {
         "this is zeros, as from an unfinished download; download it again"

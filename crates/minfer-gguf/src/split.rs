@@ -20,8 +20,7 @@ pub fn part_name(stem: &str, part: u64, count: u64) -> String {
 /// The stem of `stem-00001-of-0000N.gguf`, if the name has that form.
 fn stem_of(path: &Path, part: u64, count: u64) -> Option<String> {
     let name = path.file_name()?.to_str()?;
-    name.strip_suffix(&part_name("", part, count))
-        .map(str::to_owned)
+    name.strip_suffix(&part_name("", part, count)).map(str::to_owned)
 }
 
 /// Parts in the set; 1 for an ordinary file. Refuses a part other than the first.
@@ -30,12 +29,7 @@ pub(crate) fn check_first(metadata: &Metadata, path: Option<&Path>) -> Result<u6
     let no = metadata.u64(KEY_NO)?.unwrap_or(0);
     if count > MAX_PARTS {
         let got = DisplayOption(Some(count));
-        return Err(GgufError::SplitMismatch {
-            key: KEY_COUNT,
-            part: 1,
-            expected: MAX_PARTS,
-            got,
-        });
+        return Err(GgufError::SplitMismatch { key: KEY_COUNT, part: 1, expected: MAX_PARTS, got });
     }
     if no > 0 {
         let part = no.saturating_add(1);
@@ -49,29 +43,16 @@ pub(crate) fn check_first(metadata: &Metadata, path: Option<&Path>) -> Result<u6
 /// More parts given than the first one counts.
 pub(crate) fn too_many(count: u64, given: u64) -> GgufError {
     let got = DisplayOption(Some(count));
-    GgufError::SplitMismatch {
-        key: KEY_COUNT,
-        part: 1,
-        expected: given,
-        got,
-    }
+    GgufError::SplitMismatch { key: KEY_COUNT, part: 1, expected: given, got }
 }
 
 /// The paths of all parts next to the first one.
 pub(crate) fn part_paths(first: &Path, count: u64) -> Result<Vec<PathBuf>, GgufError> {
     let Some(stem) = stem_of(first, 1, count) else {
-        let stem = first
-            .file_stem()
-            .map(|stem| stem.to_string_lossy())
-            .unwrap_or_default();
-        return Err(GgufError::SplitName {
-            count,
-            expected: PathBuf::from(part_name(&stem, 1, count)),
-        });
+        let stem = first.file_stem().map(|stem| stem.to_string_lossy()).unwrap_or_default();
+        return Err(GgufError::SplitName { count, expected: PathBuf::from(part_name(&stem, 1, count)) });
     };
-    Ok((1..=count)
-        .map(|part| first.with_file_name(part_name(&stem, part, count)))
-        .collect())
+    Ok((1..=count).map(|part| first.with_file_name(part_name(&stem, part, count))).collect())
 }
 
 /// Checks that part `index` (from 0) says that it is part `index` of `count`.
@@ -80,12 +61,7 @@ pub(crate) fn check_part(metadata: &Metadata, index: u64, count: u64) -> Result<
         let got = metadata.u64(key)?;
         if got != Some(expected) {
             let got = DisplayOption(got);
-            return Err(GgufError::SplitMismatch {
-                key,
-                part: index.saturating_add(1),
-                expected,
-                got,
-            });
+            return Err(GgufError::SplitMismatch { key, part: index.saturating_add(1), expected, got });
         }
     }
     Ok(())

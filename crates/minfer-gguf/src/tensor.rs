@@ -31,10 +31,7 @@ impl TensorInfo {
 
     /// Rows over all outer dimensions.
     pub fn n_rows(&self) -> u64 {
-        self.dims
-            .iter()
-            .skip(1)
-            .fold(1, |rows, dim| rows.saturating_mul(*dim))
+        self.dims.iter().skip(1).fold(1, |rows, dim| rows.saturating_mul(*dim))
     }
 
     /// All elements.
@@ -46,11 +43,7 @@ impl TensorInfo {
     pub fn dtype(&self) -> Result<DType, GgufError> {
         match self.ty {
             TensorType::Known(dtype) => Ok(dtype),
-            ty @ TensorType::Other(id) => Err(GgufError::UnsupportedTensorType {
-                tensor: self.name.clone(),
-                id,
-                ty,
-            }),
+            ty @ TensorType::Other(id) => Err(GgufError::UnsupportedTensorType { tensor: self.name.clone(), id, ty }),
         }
     }
 }
@@ -61,42 +54,22 @@ pub(crate) fn measure(name: &str, dims: &[u64], ty: TensorType) -> Result<u64, G
     let tensor = || name.to_owned();
     let n_dims = u32::try_from(dims.len()).unwrap_or(u32::MAX);
     if n_dims == 0 || n_dims > MAX_DIMS {
-        return Err(GgufError::DimCount {
-            tensor: tensor(),
-            got: n_dims,
-            most: MAX_DIMS,
-        });
+        return Err(GgufError::DimCount { tensor: tensor(), got: n_dims, most: MAX_DIMS });
     }
     if dims.contains(&0) {
-        return Err(GgufError::ZeroDim {
-            tensor: tensor(),
-            dims: dims.to_vec(),
-        });
+        return Err(GgufError::ZeroDim { tensor: tensor(), dims: dims.to_vec() });
     }
-    let too_large = || GgufError::TooLarge {
-        tensor: tensor(),
-        dims: dims.to_vec(),
-    };
-    let elems = dims
-        .iter()
-        .try_fold(1u64, |elems, dim| elems.checked_mul(*dim))
-        .ok_or_else(too_large)?;
+    let too_large = || GgufError::TooLarge { tensor: tensor(), dims: dims.to_vec() };
+    let elems = dims.iter().try_fold(1u64, |elems, dim| elems.checked_mul(*dim)).ok_or_else(too_large)?;
     let Some((block_elems, block_bytes)) = ty.block() else {
         return Ok(0);
     };
     let (block, block_bytes) = (block_elems as u64, block_bytes as u64);
     let row = dims.first().copied().unwrap_or(0);
     if !row.is_multiple_of(block) {
-        return Err(GgufError::RowLength {
-            tensor: tensor(),
-            row,
-            ty,
-            block,
-        });
+        return Err(GgufError::RowLength { tensor: tensor(), row, ty, block });
     }
-    (elems / block)
-        .checked_mul(block_bytes)
-        .ok_or_else(too_large)
+    (elems / block).checked_mul(block_bytes).ok_or_else(too_large)
 }
 
 /// Refuses two tensors of one file that share a byte.
@@ -107,10 +80,7 @@ pub(crate) fn check_overlaps(tensors: &[TensorInfo]) -> Result<(), GgufError> {
         if let [first, second] = pair
             && first.offset.saturating_add(first.n_bytes.max(1)) > second.offset
         {
-            return Err(GgufError::Overlap {
-                first: first.name.clone(),
-                second: second.name.clone(),
-            });
+            return Err(GgufError::Overlap { first: first.name.clone(), second: second.name.clone() });
         }
     }
     Ok(())

@@ -315,10 +315,7 @@ mod tests {
     #[test]
     fn type_numbers_are_positions() {
         for (id, ty) in ValueType::ALL.into_iter().enumerate() {
-            assert_eq!(
-                (ty.id() as usize, ValueType::from_id(id as u32)),
-                (id, Some(ty))
-            );
+            assert_eq!((ty.id() as usize, ValueType::from_id(id as u32)), (id, Some(ty)));
         }
         assert_eq!(ValueType::from_id(13), None);
     }

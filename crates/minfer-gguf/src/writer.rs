@@ -40,12 +40,7 @@ impl Default for GgufWriter {
 impl GgufWriter {
     /// Version 3, alignment 32, nothing in it.
     pub fn new() -> GgufWriter {
-        GgufWriter {
-            version: 3,
-            alignment: DEFAULT_ALIGNMENT,
-            metadata: Vec::new(),
-            tensors: Vec::new(),
-        }
+        GgufWriter { version: 3, alignment: DEFAULT_ALIGNMENT, metadata: Vec::new(), tensors: Vec::new() }
     }
 
     /// The version to write: 2 or 3. Others are written as asked, for tests.
@@ -59,11 +54,7 @@ impl GgufWriter {
     pub fn alignment(&mut self, alignment: u32) -> &mut Self {
         self.set("general.alignment", alignment);
         let wanted = u64::from(alignment);
-        self.alignment = if is_alignment(wanted) {
-            wanted
-        } else {
-            DEFAULT_ALIGNMENT
-        };
+        self.alignment = if is_alignment(wanted) { wanted } else { DEFAULT_ALIGNMENT };
         self
     }
 
@@ -90,11 +81,7 @@ impl GgufWriter {
         let expected = measure(&name, dims, TensorType::Known(dtype))?;
         let got = bytes.len() as u64;
         if got != expected {
-            return Err(GgufError::DataSize {
-                tensor: name,
-                expected,
-                got,
-            });
+            return Err(GgufError::DataSize { tensor: name, expected, got });
         }
         Ok(self.tensor_unchecked(name, dims, dtype.ggml_id(), bytes))
     }
@@ -112,17 +99,10 @@ impl GgufWriter {
         let expected = dims.iter().product::<u64>().saturating_mul(4);
         let got = values.len() as u64 * 4;
         if got != expected {
-            return Err(GgufError::DataSize {
-                tensor: name,
-                expected,
-                got,
-            });
+            return Err(GgufError::DataSize { tensor: name, expected, got });
         }
         let mut bytes = Vec::new();
-        encode_row(dtype, values, &mut bytes).map_err(|problem| GgufError::Encode {
-            tensor: name.clone(),
-            problem,
-        })?;
+        encode_row(dtype, values, &mut bytes).map_err(|problem| GgufError::Encode { tensor: name.clone(), problem })?;
         self.tensor(name, dims, dtype, bytes)
     }
 
@@ -135,12 +115,7 @@ impl GgufWriter {
         type_id: u32,
         bytes: Vec<u8>,
     ) -> &mut Self {
-        self.tensors.push(Tensor {
-            name: name.into(),
-            dims: dims.to_vec(),
-            type_id,
-            bytes,
-        });
+        self.tensors.push(Tensor { name: name.into(), dims: dims.to_vec(), type_id, bytes });
         self
     }
 
@@ -168,38 +143,23 @@ impl GgufWriter {
 
     /// The files of a set of `count` parts, tensors dealt out in order.
     pub fn to_parts(&self, count: u16) -> Vec<Vec<u8>> {
-        let per_part = self
-            .tensors
-            .len()
-            .div_ceil(usize::from(count.max(1)))
-            .max(1);
+        let per_part = self.tensors.len().div_ceil(usize::from(count.max(1))).max(1);
         let mut groups = self.tensors.chunks(per_part);
         (0..count)
             .map(|no| {
                 let mut out = Vec::new();
                 // Writing to memory cannot fail.
-                let _ = self.write_part(
-                    &self.part_metadata(no, count),
-                    groups.next().unwrap_or_default(),
-                    &mut out,
-                );
+                let _ = self.write_part(&self.part_metadata(no, count), groups.next().unwrap_or_default(), &mut out);
                 out
             })
             .collect()
     }
 
     /// Writes a set of `count` files `stem-00001-of-0000N.gguf` to a directory.
-    pub fn write_parts(
-        &self,
-        dir: impl AsRef<Path>,
-        stem: &str,
-        count: u16,
-    ) -> io::Result<Vec<PathBuf>> {
+    pub fn write_parts(&self, dir: impl AsRef<Path>, stem: &str, count: u16) -> io::Result<Vec<PathBuf>> {
         let mut paths = Vec::new();
         for (index, bytes) in self.to_parts(count).into_iter().enumerate() {
-            let path = dir
-                .as_ref()
-                .join(part_name(stem, index as u64 + 1, count.into()));
+            let path = dir.as_ref().join(part_name(stem, index as u64 + 1, count.into()));
             std::fs::write(&path, bytes)?;
             paths.push(path);
         }
@@ -210,34 +170,20 @@ impl GgufWriter {
     fn part_metadata(&self, no: u16, count: u16) -> Vec<Entry> {
         let container = |entry: &&Entry| no == 0 || entry.key == "general.alignment";
         let mut metadata: Vec<Entry> = self.metadata.iter().filter(container).cloned().collect();
-        let mut add = |key: &str, value: Value| {
-            metadata.push(Entry {
-                key: key.to_owned(),
-                value,
-            })
-        };
+        let mut add = |key: &str, value: Value| metadata.push(Entry { key: key.to_owned(), value });
         add(KEY_NO, no.into());
         add(KEY_COUNT, count.into());
-        add(
-            KEY_TENSORS,
-            i32::try_from(self.tensors.len()).unwrap_or(i32::MAX).into(),
-        );
+        add(KEY_TENSORS, i32::try_from(self.tensors.len()).unwrap_or(i32::MAX).into());
         metadata
     }
 
-    fn write_part(
-        &self,
-        metadata: &[Entry],
-        tensors: &[Tensor],
-        out: &mut impl Write,
-    ) -> io::Result<()> {
+    fn write_part(&self, metadata: &[Entry], tensors: &[Tensor], out: &mut impl Write) -> io::Result<()> {
         let mut head = Vec::new();
         self.head(metadata, tensors, &mut head);
         out.write_all(&head)?;
         for tensor in tensors {
             out.write_all(&tensor.bytes)?;
-            let padding =
-                padded(tensor.bytes.len() as u64, self.alignment) - tensor.bytes.len() as u64;
+            let padding = padded(tensor.bytes.len() as u64, self.alignment) - tensor.bytes.len() as u64;
             io::copy(&mut io::Read::take(io::repeat(0), padding), out)?;
         }
         Ok(())

@@ -7,10 +7,7 @@ use proptest::prelude::*;
 const FLOATS: [DType; 3] = [DType::F32, DType::F16, DType::BF16];
 
 fn numeric() -> impl Iterator<Item = DType> {
-    DType::ALL
-        .iter()
-        .copied()
-        .filter(|dtype| *dtype != DType::I32)
+    DType::ALL.iter().copied().filter(|dtype| *dtype != DType::I32)
 }
 
 fn decode(dtype: DType, bytes: &[u8]) -> Vec<f32> {
@@ -28,41 +25,22 @@ fn encode(dtype: DType, values: &[f32]) -> Vec<u8> {
 
 fn hex(text: &str) -> Vec<u8> {
     assert!(text.len().is_multiple_of(2));
-    (0..text.len())
-        .step_by(2)
-        .map(|at| u8::from_str_radix(&text[at..at + 2], 16).unwrap())
-        .collect()
+    (0..text.len()).step_by(2).map(|at| u8::from_str_radix(&text[at..at + 2], 16).unwrap()).collect()
 }
 
 #[test]
 fn golden_vectors_decode_bit_for_bit() {
-    let text = std::fs::read_to_string(concat!(
-        env!("CARGO_MANIFEST_DIR"),
-        "/tests/data/blocks.txt"
-    ))
-    .unwrap();
+    let text = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/blocks.txt")).unwrap();
     let mut seen = Vec::new();
-    for (number, line) in text
-        .lines()
-        .enumerate()
-        .filter(|(_, line)| !line.starts_with('#'))
-    {
+    for (number, line) in text.lines().enumerate().filter(|(_, line)| !line.starts_with('#')) {
         let mut fields = line.split('\t');
         let mut field = || fields.next().unwrap();
         let dtype = DType::from_name(field()).unwrap();
         let got = decode(dtype, &hex(field()));
-        let want: Vec<f32> = field()
-            .split(' ')
-            .map(|value| value.parse().unwrap())
-            .collect();
+        let want: Vec<f32> = field().split(' ').map(|value| value.parse().unwrap()).collect();
         assert_eq!(got.len(), want.len());
         for (index, (got, want)) in got.iter().zip(&want).enumerate() {
-            assert_eq!(
-                got.to_bits(),
-                want.to_bits(),
-                "line {}, {dtype}, element {index}: {got} != {want}",
-                number + 1
-            );
+            assert_eq!(got.to_bits(), want.to_bits(), "line {}, {dtype}, element {index}: {got} != {want}", number + 1);
         }
         seen.push(dtype);
     }
@@ -90,81 +68,40 @@ fn hand_computed_vectors() {
     let v = block(DType::Q4_1, &[(0, &TWO), (2, &ONE), (4, &[0xc3])]);
     assert_eq!((v[0], v[16], v[1]), (7.0, 25.0, 1.0));
     // The fifth bits of values 1 and 31: 16 - 16 and 16 - 16; value 0: 3 - 16.
-    let v = block(
-        DType::Q5_0,
-        &[(0, &ONE), (2, &[2, 0, 0, 0x80]), (6, &[0x03])],
-    );
+    let v = block(DType::Q5_0, &[(0, &ONE), (2, &[2, 0, 0, 0x80]), (6, &[0x03])]);
     assert_eq!((v[0], v[1], v[31], v[2]), (-13.0, 0.0, 0.0, -16.0));
-    let v = block(
-        DType::Q5_1,
-        &[(0, &ONE), (2, &TWO), (4, &[2, 0, 0, 0x80]), (8, &[0x03])],
-    );
+    let v = block(DType::Q5_1, &[(0, &ONE), (2, &TWO), (4, &[2, 0, 0, 0x80]), (8, &[0x03])]);
     assert_eq!((v[0], v[1], v[31], v[2]), (5.0, 18.0, 18.0, 2.0));
     // Bytes are signed.
     let v = block(DType::Q8_0, &[(0, &TWO), (2, &[5, 0xff, 0x80])]);
     assert_eq!((v[0], v[1], v[2], v[3]), (10.0, -2.0, -256.0, 0.0));
     // Group 0 has scale 3 and minimum 1: 1 * 3 * 2 - 2 * 1 for level 2. Value 32 is
     // of group 2, whose scale is 5: level 3 of bits 2..4.
-    let v = block(
-        DType::Q2_K,
-        &[(0, &[0x13, 0, 0x05]), (16, &[0x0e]), (80, &ONE), (82, &TWO)],
-    );
+    let v = block(DType::Q2_K, &[(0, &[0x13, 0, 0x05]), (16, &[0x0e]), (80, &ONE), (82, &TWO)]);
     assert_eq!((v[0], v[32], v[1], v[16]), (4.0, 15.0, -2.0, 0.0));
     // Group 0: stored scale 33, so 1. Its high bit is set for value 0: q = 1 + 4.
     // Group 8 (value 128) has scale 2 from the high nibble, 34 = 2 + 2 * 16.
-    let v = block(
-        DType::Q3_K,
-        &[
-            (0, &[0x01]),
-            (32, &[0x01]),
-            (96, &[0x21]),
-            (104, &[0b0010_0010]),
-            (108, &ONE),
-        ],
-    );
+    let v = block(DType::Q3_K, &[(0, &[0x01]), (32, &[0x01]), (96, &[0x21]), (104, &[0b0010_0010]), (108, &ONE)]);
     assert_eq!((v[0], v[1], v[128]), (1.0, -4.0, -8.0));
     // Group 0: scale 2, minimum 3. Group 4: scale 1 + 16 * 1, minimum 2.
     let v = block(
         DType::Q4_K,
-        &[
-            (0, &ONE),
-            (2, &TWO),
-            (4, &[0x42, 0, 0, 0, 3, 0, 0, 0, 0x21]),
-            (16, &[0x05]),
-            (16 + 64, &[0x01]),
-        ],
+        &[(0, &ONE), (2, &TWO), (4, &[0x42, 0, 0, 0, 3, 0, 0, 0, 0x21]), (16, &[0x05]), (16 + 64, &[0x01])],
     );
     assert_eq!((v[0], v[1], v[128], v[129]), (4.0, -6.0, 13.0, -4.0));
     // As above with the fifth bit of value 0 of group 0: 2 * (5 + 16) - 2 * 3.
     let v = block(
         DType::Q5_K,
-        &[
-            (0, &ONE),
-            (2, &TWO),
-            (4, &[0x42, 0, 0, 0, 3, 0, 0, 0, 0x21]),
-            (16, &[0x01]),
-            (48, &[0x05]),
-        ],
+        &[(0, &ONE), (2, &TWO), (4, &[0x42, 0, 0, 0, 3, 0, 0, 0, 0x21]), (16, &[0x01]), (48, &[0x05])],
     );
     assert_eq!((v[0], v[1]), (36.0, -6.0));
     // Value 0: low 5, high 2: 5 + 32 - 32 = 5, times scale -3.
-    let v = block(
-        DType::Q6_K,
-        &[(0, &[0x05]), (128, &[0x02]), (192, &[0xfd, 1]), (208, &TWO)],
-    );
+    let v = block(DType::Q6_K, &[(0, &[0x05]), (128, &[0x02]), (192, &[0xfd, 1]), (208, &TWO)]);
     assert_eq!((v[0], v[1], v[16]), (-30.0, 192.0, -64.0));
     let v = block(DType::IQ4_NL, &[(0, &TWO), (2, &[0xf0])]);
     assert_eq!((v[0], v[16]), (-254.0, 226.0));
     // Group 1: scale 3 + 16 * 2 - 32 = 3.
-    let v = block(
-        DType::IQ4_XS,
-        &[
-            (0, &ONE),
-            (2, &[0b1000, 0]),
-            (4, &[0x30]),
-            (8 + 16, &[0x8f]),
-        ],
-    );
+    let v = block(DType::IQ4_XS, &[(0, &ONE), (2, &[0b1000, 0]), (4, &[0x30]), (8 + 16, &[0x8f])]);
     assert_eq!((v[32], v[48], v[0]), (339.0, 3.0, 32.0 * 127.0));
     assert_eq!(decode(DType::BF16, &[0x80, 0x3f]), [1.0]);
     assert_eq!(decode(DType::F16, &TWO), [2.0]);
@@ -176,21 +113,12 @@ fn wrong_lengths_are_errors() {
         let (elems, bytes) = (dtype.block_elems(), dtype.block_bytes());
         let mut out = vec![0.0; elems];
         let short = decode_row(dtype, &vec![0; bytes - 1], &mut out);
-        assert!(
-            matches!(short, Err(BlockError::Size { .. })),
-            "{dtype}: {short:?}"
-        );
+        assert!(matches!(short, Err(BlockError::Size { .. })), "{dtype}: {short:?}");
         if dtype.is_quantized() {
             let part = decode_row(dtype, &vec![0; bytes], &mut out[1..]);
-            assert!(
-                matches!(part, Err(BlockError::RowLength { .. })),
-                "{dtype}: {part:?}"
-            );
+            assert!(matches!(part, Err(BlockError::RowLength { .. })), "{dtype}: {part:?}");
             let part = encode_row(dtype, &out[1..], &mut Vec::new());
-            assert!(
-                matches!(part, Err(BlockError::RowLength { .. })),
-                "{dtype}: {part:?}"
-            );
+            assert!(matches!(part, Err(BlockError::RowLength { .. })), "{dtype}: {part:?}");
         }
         assert_eq!(decode_row(dtype, &[], &mut []), Ok(()));
     }
@@ -205,10 +133,7 @@ fn what_cannot_be_quantised_is_refused() {
             let mut values = vec![0.5; dtype.block_elems()];
             values[3] = bad;
             let mut out = vec![7];
-            assert!(
-                encode_row(dtype, &values, &mut out).is_err(),
-                "{dtype} took {bad}"
-            );
+            assert!(encode_row(dtype, &values, &mut out).is_err(), "{dtype} took {bad}");
             assert_eq!(out, [7], "an error leaves the output alone");
         }
     }
@@ -241,10 +166,8 @@ fn tolerance(dtype: DType) -> f32 {
 
 fn check_near(dtype: DType, values: &[f32]) -> Result<(), TestCaseError> {
     let decoded = decode(dtype, &encode(dtype, values));
-    for (block, (values, decoded)) in values
-        .chunks(dtype.block_elems())
-        .zip(decoded.chunks(dtype.block_elems()))
-        .enumerate()
+    for (block, (values, decoded)) in
+        values.chunks(dtype.block_elems()).zip(decoded.chunks(dtype.block_elems())).enumerate()
     {
         // Below the smallest normal half-precision number, steps stay the same.
         let largest = values.iter().fold(1e-4f32, |a, v| a.max(v.abs()));
@@ -261,17 +184,8 @@ fn check_near(dtype: DType, values: &[f32]) -> Result<(), TestCaseError> {
 
 /// Values of one scale, as in a weight row; sometimes all of one sign.
 fn row() -> impl Strategy<Value = Vec<f32>> {
-    (
-        -2i32..4,
-        -1.0f32..1.0,
-        prop::collection::vec(-1.0f32..1.0, 512),
-    )
-        .prop_map(|(exponent, shift, values)| {
-            values
-                .iter()
-                .map(|v| (v + shift) * 10f32.powi(exponent))
-                .collect()
-        })
+    (-2i32..4, -1.0f32..1.0, prop::collection::vec(-1.0f32..1.0, 512))
+        .prop_map(|(exponent, shift, values)| values.iter().map(|v| (v + shift) * 10f32.powi(exponent)).collect())
 }
 
 proptest! {

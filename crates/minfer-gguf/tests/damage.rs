@@ -6,25 +6,13 @@ use minfer_gguf::*;
 /// A file that has a bit of everything and that every byte of which matters.
 fn valid() -> Vec<u8> {
     let mut writer = GgufWriter::new();
-    writer
-        .set("general.architecture", "llama")
-        .set("general.alignment", 32u32);
-    writer
-        .set("a.bool", true)
-        .set("a.float", 0.5f32)
-        .set("a.u64", u64::MAX);
+    writer.set("general.architecture", "llama").set("general.alignment", 32u32);
+    writer.set("a.bool", true).set("a.float", 0.5f32).set("a.u64", u64::MAX);
     writer.set("a.ints", vec![1i32, -2, 3]);
     writer.set("a.tokens", Array::from_strings(["<s>", "", "two"]));
-    writer.set(
-        "a.nested",
-        Array::from_values(ValueType::Array, &[vec![1u8].into(), vec![2u16].into()]).unwrap(),
-    );
-    writer
-        .tensor_f32("one", &[32, 2], DType::Q4_0, &[0.5; 64])
-        .unwrap();
-    writer
-        .tensor_f32("two", &[8], DType::F32, &[1.0; 8])
-        .unwrap();
+    writer.set("a.nested", Array::from_values(ValueType::Array, &[vec![1u8].into(), vec![2u16].into()]).unwrap());
+    writer.tensor_f32("one", &[32, 2], DType::Q4_0, &[0.5; 64]).unwrap();
+    writer.tensor_f32("two", &[8], DType::F32, &[1.0; 8]).unwrap();
     writer.to_bytes()
 }
 
@@ -39,11 +27,7 @@ fn every_prefix_is_truncated() {
     assert!(matches!(open(&[]), Err(GgufError::Empty)));
     for len in 1..bytes.len() {
         let error = open(&bytes[..len]).unwrap_err();
-        assert!(
-            error.to_string().contains("truncated"),
-            "{len} of {} bytes: {error}",
-            bytes.len()
-        );
+        assert!(error.to_string().contains("truncated"), "{len} of {} bytes: {error}", bytes.len());
     }
 }
 
@@ -52,14 +36,8 @@ fn truncation_tells_both_sizes() {
     let bytes = valid();
     let error = open(&bytes[..bytes.len() - 1]).unwrap_err();
     let text = error.to_string();
-    assert!(
-        text.contains(&format!("the file has {} bytes", bytes.len() - 1)),
-        "{text}"
-    );
-    assert!(
-        text.contains(&format!("tensor `two` needs {}", bytes.len())),
-        "{text}"
-    );
+    assert!(text.contains(&format!("the file has {} bytes", bytes.len() - 1)), "{text}");
+    assert!(text.contains(&format!("tensor `two` needs {}", bytes.len())), "{text}");
 }
 
 /// Uses everything a reader offers; the results do not matter.
@@ -67,9 +45,7 @@ fn exercise(file: &GgufFile) {
     for entry in file.metadata() {
         let _ = format!("{} = {}", entry.key, entry.value);
         if let Value::Array(array) = &entry.value {
-            let strings = array
-                .strings()
-                .map_or(0, |strings| strings.map(<[u8]>::len).sum());
+            let strings = array.strings().map_or(0, |strings| strings.map(<[u8]>::len).sum());
             let ints = array.ints().map_or(0, |ints| ints.count());
             let inner = array.arrays().map_or(0, |arrays| arrays.count());
             assert!(strings + ints + inner <= file.file_bytes() as usize);
@@ -126,8 +102,5 @@ fn ten_thousand_damaged_files() {
             Err(error) => assert!(!error.to_string().is_empty()),
         }
     }
-    assert!(
-        accepted > 100,
-        "damage in names and data does no harm: {accepted} accepted"
-    );
+    assert!(accepted > 100, "damage in names and data does no harm: {accepted} accepted");
 }

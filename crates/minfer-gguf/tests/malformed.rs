@@ -65,10 +65,7 @@ fn one_tensor(dims: &[u64], type_id: u32, offset: u64, data: usize) -> Vec<u8> {
 #[test]
 fn other_files_are_named() {
     for (bytes, word) in [
-        (
-            &b"<!DOCTYPE html><html><body>404</body></html>"[..],
-            "web page",
-        ),
+        (&b"<!DOCTYPE html><html><body>404</body></html>"[..], "web page"),
         (b"PK\x03\x04\x14\0\0\0\x08\0", "zip"),
         (b"This is no model at all.\n", "text file"),
         (b"ggml\x01\0\0\0", "text file"),
@@ -86,30 +83,12 @@ fn versions_and_byte_order() {
     for version in [2, 3] {
         assert!(open(&header(version, 0, 0, &[])).is_ok());
     }
-    assert_error!(
-        header(1, 0, 0, &[0; 8]),
-        GgufError::UnsupportedVersion { version: 1 }
-    );
-    assert_error!(
-        b"GGUF\x01\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0"[..],
-        GgufError::UnsupportedVersion { version: 1 }
-    );
-    assert_error!(
-        header(0, 0, 0, &[]),
-        GgufError::UnsupportedVersion { version: 0 }
-    );
-    assert_error!(
-        header(4, 0, 0, &[]),
-        GgufError::UnsupportedVersion { version: 4 }
-    );
-    assert_error!(
-        header(u32::MAX, 0, 0, &[]),
-        GgufError::UnsupportedVersion { .. }
-    );
-    assert_error!(
-        header(3u32.swap_bytes(), 0, 0, &[]),
-        GgufError::BigEndian { version: 3 }
-    );
+    assert_error!(header(1, 0, 0, &[0; 8]), GgufError::UnsupportedVersion { version: 1 });
+    assert_error!(b"GGUF\x01\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0"[..], GgufError::UnsupportedVersion { version: 1 });
+    assert_error!(header(0, 0, 0, &[]), GgufError::UnsupportedVersion { version: 0 });
+    assert_error!(header(4, 0, 0, &[]), GgufError::UnsupportedVersion { version: 4 });
+    assert_error!(header(u32::MAX, 0, 0, &[]), GgufError::UnsupportedVersion { .. });
+    assert_error!(header(3u32.swap_bytes(), 0, 0, &[]), GgufError::BigEndian { version: 3 });
 }
 
 #[test]
@@ -123,10 +102,7 @@ fn counts_are_held_against_the_bytes_left() {
     }
     // 64 zero bytes are an entry with an empty key.
     assert_error!(header(3, 0, 4, &[0; 64]), GgufError::EmptyName { .. });
-    assert_error!(
-        header(3, 0, 70_000, &vec![0; 1 << 20]),
-        GgufError::TooMany { .. }
-    );
+    assert_error!(header(3, 0, 70_000, &vec![0; 1 << 20]), GgufError::TooMany { .. });
 }
 
 #[test]
@@ -135,28 +111,13 @@ fn string_lengths_are_checked() {
     for len in [u64::MAX, 1 << 63, size + 1, u64::MAX - 31] {
         let mut rest = len.to_le_bytes().to_vec();
         rest.extend([0; 12]);
-        assert_error!(
-            header(3, 0, 1, &rest),
-            GgufError::Truncated {
-                place: Place::Key(0),
-                ..
-            }
-        );
+        assert_error!(header(3, 0, 1, &rest), GgufError::Truncated { place: Place::Key(0), .. });
         let value = entry(8, &len.to_le_bytes());
-        assert_error!(
-            header(3, 0, 1, &value),
-            GgufError::Truncated {
-                place: Place::Value(_),
-                ..
-            }
-        );
+        assert_error!(header(3, 0, 1, &value), GgufError::Truncated { place: Place::Value(_), .. });
     }
     let mut long = 70_000u64.to_le_bytes().to_vec();
     long.extend(vec![b'k'; 70_100]);
-    assert_error!(
-        header(3, 0, 1, &long),
-        GgufError::TooLong { got: 70_000, .. }
-    );
+    assert_error!(header(3, 0, 1, &long), GgufError::TooLong { got: 70_000, .. });
     let mut invalid = 2u64.to_le_bytes().to_vec();
     invalid.extend([0xff, 0xfe, 0, 0, 0, 0, 0, 0, 0, 0]);
     assert_error!(header(3, 0, 1, &invalid), GgufError::NotUtf8 { .. });
@@ -168,40 +129,22 @@ fn array_counts_and_types_are_checked() {
         for count in [u64::MAX, 1 << 63, 1 << 61, 1 << 40] {
             let mut value = elem.to_le_bytes().to_vec();
             value.extend(count.to_le_bytes());
-            assert_error!(
-                header(3, 0, 1, &entry(9, &value)),
-                GgufError::Count {
-                    place: Place::Value(_),
-                    ..
-                }
-            );
+            assert_error!(header(3, 0, 1, &entry(9, &value)), GgufError::Count { place: Place::Value(_), .. });
         }
     }
     for elem in [13u32, 255, u32::MAX] {
         for count in [0, 1, u64::MAX] {
             let mut value = elem.to_le_bytes().to_vec();
             value.extend(count.to_le_bytes());
-            assert_error!(
-                header(3, 0, 1, &entry(9, &value)),
-                GgufError::UnknownValueType { .. }
-            );
+            assert_error!(header(3, 0, 1, &entry(9, &value)), GgufError::UnknownValueType { .. });
         }
-        assert_error!(
-            header(3, 0, 1, &entry(elem, &[0; 16])),
-            GgufError::UnknownValueType { .. }
-        );
+        assert_error!(header(3, 0, 1, &entry(elem, &[0; 16])), GgufError::UnknownValueType { .. });
     }
-    assert_error!(
-        header(3, 0, 1, &entry(7, &[2])),
-        GgufError::BadBool { got: 2, .. }
-    );
+    assert_error!(header(3, 0, 1, &entry(7, &[2])), GgufError::BadBool { got: 2, .. });
     let mut bools = 7u32.to_le_bytes().to_vec();
     bools.extend(2u64.to_le_bytes());
     bools.extend([1, 9]);
-    assert_error!(
-        header(3, 0, 1, &entry(9, &bools)),
-        GgufError::BadBool { got: 9, .. }
-    );
+    assert_error!(header(3, 0, 1, &entry(9, &bools)), GgufError::BadBool { got: 9, .. });
 }
 
 #[test]
@@ -244,10 +187,7 @@ fn alignment_is_checked() {
         writer.set("general.alignment", value);
         writer.to_bytes()
     };
-    assert!(
-        open(&with(64i32.into())).is_ok(),
-        "any integer type will do"
-    );
+    assert!(open(&with(64i32.into())).is_ok(), "any integer type will do");
     assert_error!(with((-32i32).into()), GgufError::WrongType { .. });
     assert_error!(with("32".into()), GgufError::WrongType { .. });
     assert_error!(with(32f32.into()), GgufError::WrongType { .. });
@@ -258,37 +198,15 @@ fn dimensions_are_checked() {
     for dims in [&[1u64, 0][..], &[0], &[0, u64::MAX], &[4, 4, 4, 0]] {
         assert_error!(one_tensor(dims, 0, 0, 64), GgufError::ZeroDim { .. });
     }
-    for dims in [
-        &[1u64 << 40, 1 << 40][..],
-        &[u64::MAX, 2],
-        &[1 << 62],
-        &[u64::MAX],
-    ] {
+    for dims in [&[1u64 << 40, 1 << 40][..], &[u64::MAX, 2], &[1 << 62], &[u64::MAX]] {
         assert_error!(one_tensor(dims, 0, 0, 64), GgufError::TooLarge { .. });
     }
-    for dims in [
-        &[1152, (1u64 << 42) + 1][..],
-        &[(1 << 62) - 1],
-        &[4 * 0x7FFF_FFFF, 2],
-        &[17],
-    ] {
-        assert_error!(
-            one_tensor(dims, 0, 0, 64),
-            GgufError::Truncated {
-                place: Place::Tensor(_),
-                ..
-            }
-        );
+    for dims in [&[1152, (1u64 << 42) + 1][..], &[(1 << 62) - 1], &[4 * 0x7FFF_FFFF, 2], &[17]] {
+        assert_error!(one_tensor(dims, 0, 0, 64), GgufError::Truncated { place: Place::Tensor(_), .. });
     }
     assert!(open(&one_tensor(&[4, 2, 2, 1], 0, 0, 64)).is_ok());
-    assert_error!(
-        one_tensor(&[], 0, 0, 64),
-        GgufError::DimCount { got: 0, .. }
-    );
-    assert_error!(
-        one_tensor(&[1; 5], 0, 0, 64),
-        GgufError::DimCount { got: 5, .. }
-    );
+    assert_error!(one_tensor(&[], 0, 0, 64), GgufError::DimCount { got: 0, .. });
+    assert_error!(one_tensor(&[1; 5], 0, 0, 64), GgufError::DimCount { got: 5, .. });
     let mut huge = one_tensor(&[1], 0, 0, 64);
     huge[33..37].copy_from_slice(&1_000_000u32.to_le_bytes());
     assert_error!(huge, GgufError::DimCount { got: 1_000_000, .. });
@@ -297,56 +215,19 @@ fn dimensions_are_checked() {
 #[test]
 fn rows_are_whole_blocks() {
     let q4_k = DType::Q4_K.ggml_id();
-    assert_error!(
-        one_tensor(&[896, 2], q4_k, 0, 4096),
-        GgufError::RowLength {
-            row: 896,
-            block: 256,
-            ..
-        }
-    );
+    assert_error!(one_tensor(&[896, 2], q4_k, 0, 4096), GgufError::RowLength { row: 896, block: 256, .. });
     let text = error(&one_tensor(&[896, 2], q4_k, 0, 4096)).to_string();
-    assert!(
-        text.contains("`t`")
-            && text.contains("896")
-            && text.contains("Q4_K")
-            && text.contains("256"),
-        "{text}"
-    );
-    assert!(
-        open(&one_tensor(
-            &[896, 2],
-            DType::Q5_0.ggml_id(),
-            0,
-            2 * 28 * 22
-        ))
-        .is_ok()
-    );
+    assert!(text.contains("`t`") && text.contains("896") && text.contains("Q4_K") && text.contains("256"), "{text}");
+    assert!(open(&one_tensor(&[896, 2], DType::Q5_0.ggml_id(), 0, 2 * 28 * 22)).is_ok());
     // The whole is a multiple of the block, the row is not.
-    assert_error!(
-        one_tensor(&[128, 2], q4_k, 0, 144),
-        GgufError::RowLength { .. }
-    );
+    assert_error!(one_tensor(&[128, 2], q4_k, 0, 144), GgufError::RowLength { .. });
 }
 
 #[test]
 fn offsets_stay_inside() {
-    assert_error!(
-        one_tensor(&[8], 0, 16, 64),
-        GgufError::Misaligned {
-            offset: 16,
-            alignment: 32,
-            ..
-        }
-    );
+    assert_error!(one_tensor(&[8], 0, 16, 64), GgufError::Misaligned { offset: 16, alignment: 32, .. });
     for offset in [1u64 << 40, u64::MAX - 31, 1 << 63, 64] {
-        assert_error!(
-            one_tensor(&[8], 0, offset, 64),
-            GgufError::Truncated {
-                place: Place::Tensor(_),
-                ..
-            }
-        );
+        assert_error!(one_tensor(&[8], 0, offset, 64), GgufError::Truncated { place: Place::Tensor(_), .. });
     }
     assert!(open(&one_tensor(&[8], 0, 32, 64)).is_ok());
     assert_error!(one_tensor(&[9], 0, 32, 64), GgufError::Truncated { .. });
@@ -382,10 +263,7 @@ fn paths_that_are_no_files() {
     let dir = std::env::temp_dir();
     let error = GgufFile::open(&dir).unwrap_err();
     assert!(matches!(error.problem(), GgufError::Directory), "{error}");
-    assert!(
-        error.to_string().contains(&*dir.to_string_lossy()),
-        "{error}"
-    );
+    assert!(error.to_string().contains(&*dir.to_string_lossy()), "{error}");
     let error = GgufFile::open(dir.join("minfer-gguf-no-such-file.gguf")).unwrap_err();
     assert!(matches!(error.problem(), GgufError::Missing), "{error}");
     let empty = dir.join(format!("minfer-gguf-empty-{}.gguf", std::process::id()));

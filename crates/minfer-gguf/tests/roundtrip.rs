@@ -6,21 +6,12 @@ use proptest::prelude::*;
 
 fn sample() -> GgufWriter {
     let mut writer = GgufWriter::new();
-    writer
-        .set("general.architecture", "llama")
-        .set("llama.block_count", 3u32);
-    writer.set(
-        "tokenizer.ggml.tokens",
-        Array::from_strings([&b"<s>"[..], b"", b"\xff\xfe", "é".as_bytes()]),
-    );
+    writer.set("general.architecture", "llama").set("llama.block_count", 3u32);
+    writer.set("tokenizer.ggml.tokens", Array::from_strings([&b"<s>"[..], b"", b"\xff\xfe", "é".as_bytes()]));
     for index in 0..5u64 {
         let dims = [64, index + 1];
-        let values: Vec<f32> = (0..dims[0] * dims[1])
-            .map(|i| (i + index) as f32 * 0.01)
-            .collect();
-        writer
-            .tensor_f32(format!("blk.{index}.weight"), &dims, DType::Q8_0, &values)
-            .unwrap();
+        let values: Vec<f32> = (0..dims[0] * dims[1]).map(|i| (i + index) as f32 * 0.01).collect();
+        writer.tensor_f32(format!("blk.{index}.weight"), &dims, DType::Q8_0, &values).unwrap();
     }
     writer
 }
@@ -45,10 +36,7 @@ impl Drop for TempDir {
 fn assert_same_tensors(a: &GgufFile, b: &GgufFile) {
     assert_eq!(a.tensors().len(), b.tensors().len());
     for (x, y) in a.tensors().iter().zip(b.tensors()) {
-        assert_eq!(
-            (&x.name, &x.dims, x.ty, x.n_bytes),
-            (&y.name, &y.dims, y.ty, y.n_bytes)
-        );
+        assert_eq!((&x.name, &x.dims, x.ty, x.n_bytes), (&y.name, &y.dims, y.ty, y.n_bytes));
         assert_eq!(a.tensor_bytes(x), b.tensor_bytes(y));
         assert!(!a.tensor_bytes(x).is_empty());
     }
@@ -59,11 +47,7 @@ fn disk_and_memory_agree() {
     let dir = TempDir::new("disk");
     let path = dir.0.join("modèle.gguf");
     sample().write_file(&path).unwrap();
-    assert_eq!(
-        std::fs::read(&path).unwrap(),
-        sample().to_bytes(),
-        "both ways of writing agree"
-    );
+    assert_eq!(std::fs::read(&path).unwrap(), sample().to_bytes(), "both ways of writing agree");
     let disk = GgufFile::open(&path).unwrap();
     let memory = GgufFile::from_bytes(sample().to_bytes()).unwrap();
     assert_same_tensors(&disk, &memory);
@@ -75,12 +59,7 @@ fn disk_and_memory_agree() {
     let region = disk.parts()[tensor.part].bytes();
     let from_region = &region[tensor.offset as usize..][..tensor.n_bytes as usize];
     assert_eq!(from_region, disk.tensor_bytes(tensor));
-    let tokens: Vec<&[u8]> = disk
-        .metadata()
-        .strings("tokenizer.ggml.tokens")
-        .unwrap()
-        .unwrap()
-        .collect();
+    let tokens: Vec<&[u8]> = disk.metadata().strings("tokenizer.ggml.tokens").unwrap().unwrap().collect();
     assert_eq!(tokens, [&b"<s>"[..], b"", b"\xff\xfe", "é".as_bytes()]);
     drop(disk);
     assert_eq!(region[..4], *b"GGUF", "the region outlives the file");
@@ -95,10 +74,7 @@ fn a_split_set_opens_through_its_first_part() {
         let set = GgufFile::open(&paths[0]).unwrap();
         assert_eq!(set.parts().len(), usize::from(count));
         assert_same_tensors(&set, &whole);
-        assert_same_tensors(
-            &GgufFile::from_parts(sample().to_parts(count)).unwrap(),
-            &whole,
-        );
+        assert_same_tensors(&GgufFile::from_parts(sample().to_parts(count)).unwrap(), &whole);
         assert_eq!(set.metadata().u32("llama.block_count").unwrap(), Some(3));
     }
 }
@@ -109,115 +85,47 @@ fn broken_sets_say_which_part() {
     let paths = sample().write_parts(&dir.0, "m", 3).unwrap();
 
     let second = GgufFile::open(&paths[1]).unwrap_err();
-    assert!(
-        matches!(
-            second.problem(),
-            GgufError::NotFirstPart {
-                part: 2,
-                count: 3,
-                ..
-            }
-        ),
-        "{second}"
-    );
-    assert!(
-        second.to_string().contains("m-00001-of-00003.gguf"),
-        "{second}"
-    );
+    assert!(matches!(second.problem(), GgufError::NotFirstPart { part: 2, count: 3, .. }), "{second}");
+    assert!(second.to_string().contains("m-00001-of-00003.gguf"), "{second}");
 
     let renamed = dir.0.join("renamed.gguf");
     std::fs::copy(&paths[0], &renamed).unwrap();
     let error = GgufFile::open(&renamed).unwrap_err();
-    assert!(
-        matches!(error.problem(), GgufError::SplitName { count: 3, .. }),
-        "{error}"
-    );
+    assert!(matches!(error.problem(), GgufError::SplitName { count: 3, .. }), "{error}");
 
     let third = std::fs::read(&paths[2]).unwrap();
     std::fs::remove_file(&paths[2]).unwrap();
     let error = GgufFile::open(&paths[0]).unwrap_err();
-    assert!(
-        matches!(
-            error.problem(),
-            GgufError::MissingPart { part: 3, count: 3 }
-        ),
-        "{error}"
-    );
-    assert!(
-        error.to_string().contains("m-00003-of-00003.gguf"),
-        "{error}"
-    );
+    assert!(matches!(error.problem(), GgufError::MissingPart { part: 3, count: 3 }), "{error}");
+    assert!(error.to_string().contains("m-00003-of-00003.gguf"), "{error}");
 
     std::fs::copy(&paths[1], &paths[2]).unwrap();
     let error = GgufFile::open(&paths[0]).unwrap_err();
-    assert!(
-        matches!(
-            error.problem(),
-            GgufError::SplitMismatch {
-                key: "split.no",
-                part: 3,
-                ..
-            }
-        ),
-        "{error}"
-    );
+    assert!(matches!(error.problem(), GgufError::SplitMismatch { key: "split.no", part: 3, .. }), "{error}");
 
     std::fs::write(&paths[2], &third[..third.len() - 40]).unwrap();
     let error = GgufFile::open(&paths[0]).unwrap_err();
-    assert!(
-        matches!(error.problem(), GgufError::Truncated { .. }),
-        "{error}"
-    );
-    assert!(
-        error.to_string().contains("m-00003-of-00003.gguf"),
-        "{error}"
-    );
+    assert!(matches!(error.problem(), GgufError::Truncated { .. }), "{error}");
+    assert!(error.to_string().contains("m-00003-of-00003.gguf"), "{error}");
 
     let mut fewer = sample();
-    fewer
-        .set("split.no", 0u16)
-        .set("split.count", 1u16)
-        .set("split.tensors.count", 6i32);
+    fewer.set("split.no", 0u16).set("split.count", 1u16).set("split.tensors.count", 6i32);
     let error = GgufFile::from_bytes(fewer.to_bytes()).unwrap_err();
-    assert!(
-        matches!(
-            error,
-            GgufError::SplitMismatch {
-                key: "split.tensors.count",
-                ..
-            }
-        ),
-        "{error}"
-    );
+    assert!(matches!(error, GgufError::SplitMismatch { key: "split.tensors.count", .. }), "{error}");
 
     let mut twice = sample().to_parts(2);
     let mut other = sample();
-    other
-        .set("split.no", 1u16)
-        .set("split.count", 2u16)
-        .set("split.tensors.count", 5i32);
+    other.set("split.no", 1u16).set("split.count", 2u16).set("split.tensors.count", 5i32);
     twice[1] = other.to_bytes();
     let error = GgufFile::from_parts(twice).unwrap_err();
     assert!(matches!(error, GgufError::SplitMismatch { .. }), "{error}");
 
     let extra = vec![sample().to_bytes(), sample().to_bytes()];
     let error = GgufFile::from_parts(extra).unwrap_err();
-    assert!(
-        matches!(
-            error,
-            GgufError::SplitMismatch {
-                key: "split.count",
-                ..
-            }
-        ),
-        "{error}"
-    );
+    assert!(matches!(error, GgufError::SplitMismatch { key: "split.count", .. }), "{error}");
 
     let error = GgufFile::from_bytes(sample().to_parts(2).swap_remove(0)).unwrap_err();
-    assert!(
-        matches!(error, GgufError::MissingPart { part: 2, count: 2 }),
-        "{error}"
-    );
+    assert!(matches!(error, GgufError::MissingPart { part: 2, count: 2 }), "{error}");
 }
 
 #[test]
@@ -234,26 +142,11 @@ fn kinds_are_told_apart() {
     assert_eq!(kind(&[], true), FileKind::Model);
     assert_eq!(kind(&[("general.type", "model")], true), FileKind::Model);
     assert_eq!(kind(&[], false), FileKind::Vocabulary);
-    assert_eq!(
-        kind(&[("general.type", "adapter")], true),
-        FileKind::Adapter
-    );
-    assert_eq!(
-        kind(&[("general.type", "mmproj")], true),
-        FileKind::Projector
-    );
-    assert_eq!(
-        kind(&[("general.architecture", "clip")], true),
-        FileKind::Projector
-    );
-    assert_eq!(
-        kind(&[("general.type", "imatrix")], true),
-        FileKind::ImportanceMatrix
-    );
-    assert_eq!(
-        kind(&[("general.type", "poem")], true),
-        FileKind::Other("poem".into())
-    );
+    assert_eq!(kind(&[("general.type", "adapter")], true), FileKind::Adapter);
+    assert_eq!(kind(&[("general.type", "mmproj")], true), FileKind::Projector);
+    assert_eq!(kind(&[("general.architecture", "clip")], true), FileKind::Projector);
+    assert_eq!(kind(&[("general.type", "imatrix")], true), FileKind::ImportanceMatrix);
+    assert_eq!(kind(&[("general.type", "poem")], true), FileKind::Other("poem".into()));
 }
 
 #[test]
@@ -268,19 +161,12 @@ fn unsupported_formats_open_and_are_refused_on_use() {
     let unknown = file.tensor("future").unwrap();
     assert_eq!((unknown.n_bytes, file.tensor_bytes(unknown).len()), (0, 0));
     let error = unknown.dtype().unwrap_err();
-    assert!(
-        matches!(error, GgufError::UnsupportedTensorType { id: 4242, .. }),
-        "{error}"
-    );
+    assert!(matches!(error, GgufError::UnsupportedTensorType { id: 4242, .. }), "{error}");
 }
 
 #[test]
 fn nested_arrays_are_walked() {
-    let rows = [
-        Value::from(vec![1u32, 2]),
-        Value::from(vec![3u32]),
-        Value::Array(Array::from_strings(["x"])),
-    ];
+    let rows = [Value::from(vec![1u32, 2]), Value::from(vec![3u32]), Value::Array(Array::from_strings(["x"]))];
     let nested = Array::from_values(ValueType::Array, &rows).unwrap();
     let mut writer = GgufWriter::new();
     writer.set("nested", nested);
@@ -366,27 +252,13 @@ fn the_writer_refuses_what_the_reader_would() {
     let refused = writer.tensor("t", &[], DType::F32, vec![0; 4]);
     assert!(matches!(refused, Err(GgufError::DimCount { got: 0, .. })));
     let refused = writer.tensor("t", &[2], DType::F32, vec![0; 4]);
-    assert!(matches!(
-        refused,
-        Err(GgufError::DataSize {
-            expected: 8,
-            got: 4,
-            ..
-        })
-    ));
+    assert!(matches!(refused, Err(GgufError::DataSize { expected: 8, got: 4, .. })));
     let refused = writer.tensor_f32("t", &[2], DType::F32, &[0.0]);
     assert!(matches!(refused, Err(GgufError::DataSize { .. })));
     let refused = writer.tensor_f32("t", &[32], DType::Q8_0, &[f32::NAN; 32]);
     assert!(matches!(refused, Err(GgufError::Encode { .. })));
     let refused = writer.tensor_f32("t", &[32], DType::Q4_K, &[0.0; 32]);
-    assert!(matches!(
-        refused,
-        Err(GgufError::RowLength {
-            row: 32,
-            block: 256,
-            ..
-        })
-    ));
+    assert!(matches!(refused, Err(GgufError::RowLength { row: 32, block: 256, .. })));
     let file = GgufFile::from_bytes(writer.to_bytes()).unwrap();
     assert!(file.tensors().is_empty(), "a refused tensor is not written");
 }

@@ -8,10 +8,7 @@ use minfer_memplan::{Options, Strategy, check_certificate, csv, lower_bound, pla
 fn main() -> Result<(), Box<dyn Error>> {
     let mut options = Options::default();
     let mut args = std::env::args().skip(1);
-    println!(
-        "{:40} {:>7} {:>12} strategy       height  ratio      ms",
-        "file", "buffers", "lower bound"
-    );
+    println!("{:40} {:>7} {:>12} strategy       height  ratio      ms", "file", "buffers", "lower bound");
     while let Some(path) = args.next() {
         if path == "-n" {
             options.node_budget = args.next().ok_or("-n: expected a number")?.parse()?;

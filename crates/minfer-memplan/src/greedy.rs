@@ -129,8 +129,7 @@ impl<'a> Greedy<'a> {
             let ended = uppers.partition_point(|&u| u <= buffers[i].lower);
             degree[i] = begun - ended - 1;
             let before = lowers.partition_point(|&l| l < buffers[i].lower);
-            spans[i] =
-                [before, begun].map(|n| i32::try_from(n).expect("buffers are counted in 31 bits"));
+            spans[i] = [before, begun].map(|n| i32::try_from(n).expect("buffers are counted in 31 bits"));
         }
         let ends = MaxEnds::new(by_lower.len());
         let offsets = buffers.iter().map(|b| b.offset.unwrap_or(0)).collect();
@@ -200,10 +199,7 @@ impl<'a> Greedy<'a> {
     fn put(&mut self, i: usize, offset: u64) {
         self.offsets[i] = offset;
         self.ends.set(self.rank[i], self.buffers[i].upper);
-        let at = self
-            .blocks
-            .buffers
-            .partition_point(|&j| self.offsets[j as usize] < offset);
+        let at = self.blocks.buffers.partition_point(|&j| self.offsets[j as usize] < offset);
         self.blocks.insert(at, self.spans[i], i);
     }
 

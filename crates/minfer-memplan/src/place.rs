@@ -113,9 +113,7 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Self {
-        Self {
-            node_budget: 50_000_000,
-        }
+        Self { node_budget: 50_000_000 }
     }
 }
 

@@ -21,14 +21,7 @@ pub(crate) fn offsets(problem: &Problem, bound: &LowerBound, node_budget: u64) -
     let has_fixed = problem.buffers.iter().any(|b| b.offset.is_some());
     let rising = (!has_fixed).then(|| Rising::new(&problem.buffers, &greedy.free));
     let keys = keys(&greedy, bound);
-    let mut search = Search {
-        problem,
-        bound,
-        greedy,
-        rising,
-        best,
-        budget: Budget(node_budget),
-    };
+    let mut search = Search { problem, bound, greedy, rising, best, budget: Budget(node_budget) };
     search.portfolio(&keys);
     search.adjust_handicaps(&keys);
     search.move_forward();
@@ -102,14 +95,10 @@ impl Search<'_> {
                 return;
             }
             let handicap = &mut handicaps[round % keys.len()];
-            let Some(order) = rising.order(&keys[round % keys.len()], handicap, &mut self.budget)
-            else {
+            let Some(order) = rising.order(&keys[round % keys.len()], handicap, &mut self.budget) else {
                 return;
             };
-            let Ok(offsets) = self
-                .greedy
-                .place(&order, Fit::First, u64::MAX, &mut self.budget)
-            else {
+            let Ok(offsets) = self.greedy.place(&order, Fit::First, u64::MAX, &mut self.budget) else {
                 return;
             };
             let placement = Placement::new(self.problem, offsets.to_vec());
@@ -139,13 +128,8 @@ impl Search<'_> {
         while !self.is_done() {
             let limit = self.best.height - 1;
             let placed = match resume {
-                None => self
-                    .greedy
-                    .place(&order, Fit::First, limit, &mut self.budget),
-                Some(from) => {
-                    self.greedy
-                        .place_from(from, &order, Fit::First, limit, &mut self.budget)
-                }
+                None => self.greedy.place(&order, Fit::First, limit, &mut self.budget),
+                Some(from) => self.greedy.place_from(from, &order, Fit::First, limit, &mut self.budget),
             };
             match placed {
                 Ok(offsets) => {
@@ -158,9 +142,7 @@ impl Search<'_> {
                     let sticks_out = &buffers[order[position]];
                     let mut in_the_way = || {
                         let mut draw = || random.below(position);
-                        let found = (0..64)
-                            .map(|_| draw())
-                            .find(|&p| buffers[order[p]].meets(sticks_out));
+                        let found = (0..64).map(|_| draw()).find(|&p| buffers[order[p]].meets(sticks_out));
                         found.unwrap_or_else(draw)
                     };
                     let to = in_the_way().max(in_the_way());

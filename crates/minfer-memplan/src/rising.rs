@@ -24,22 +24,12 @@ impl<'a> Rising<'a> {
     pub(crate) fn new(buffers: &'a [Buffer], free: &[usize]) -> Self {
         let sections = Sections::new(free.iter().map(|&i| &buffers[i]));
         let spans = free.iter().map(|&i| sections.of(&buffers[i])).collect();
-        Self {
-            buffers,
-            free: free.to_vec(),
-            spans,
-            n_sections: sections.len(),
-        }
+        Self { buffers, free: free.to_vec(), spans, n_sections: sections.len() }
     }
 
     /// Time after time takes the buffer whose offset on the ground plus `handicap` is lowest, ties by `key`, highest
     /// first, then by index. Both are indexed by buffer. `None` if the budget is spent on the way.
-    pub(crate) fn order(
-        &self,
-        key: &[u128],
-        handicap: &[u64],
-        budget: &mut Budget,
-    ) -> Option<Vec<usize>> {
+    pub(crate) fn order(&self, key: &[u128], handicap: &[u64], budget: &mut Budget) -> Option<Vec<usize>> {
         let mut ground = MaxTree::new(self.n_sections);
         let first = |(k, &i): (usize, &usize)| Reverse((handicap[i], Reverse(key[i]), k));
         let mut heap: BinaryHeap<_> = self.free.iter().enumerate().map(first).collect();
@@ -51,8 +41,7 @@ impl<'a> Rising<'a> {
             }
             let i = self.free[k];
             let under = ground.max(self.spans[k]);
-            let offset = align_up(under, self.buffers[i].alignment)
-                .expect("a valid problem stacks within 64 bits");
+            let offset = align_up(under, self.buffers[i].alignment).expect("a valid problem stacks within 64 bits");
             let now = offset.saturating_add(handicap[i]);
             // The ground only rises, so an entry that still holds when it comes up is the lowest.
             if now > claimed {

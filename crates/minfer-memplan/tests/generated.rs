@@ -7,10 +7,7 @@ struct Random(u64);
 
 impl Random {
     fn below(&mut self, end: u64) -> u64 {
-        self.0 = self
-            .0
-            .wrapping_mul(6364136223846793005)
-            .wrapping_add(1442695040888963407);
+        self.0 = self.0.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
         (self.0 >> 33) % end
     }
 }
@@ -22,10 +19,8 @@ fn guillotine(n: usize, steps: u64, bytes: u64, random: &mut Random) -> Problem 
     while pieces.len() < n {
         let largest = |p: &(u64, u64, u64, u64)| (p.1 - p.0) * (p.3 - p.2);
         // Mostly a large piece, so that no sliver is cut for ever.
-        let k = (0..4)
-            .map(|_| random.below(pieces.len() as u64) as usize)
-            .max_by_key(|&k| largest(&pieces[k]))
-            .unwrap();
+        let k =
+            (0..4).map(|_| random.below(pieces.len() as u64) as usize).max_by_key(|&k| largest(&pieces[k])).unwrap();
         let (lower, upper, offset, top) = pieces[k];
         if random.below(2) == 0 && upper - lower > 1 {
             let cut = lower + 1 + random.below(upper - lower - 1);
@@ -37,18 +32,9 @@ fn guillotine(n: usize, steps: u64, bytes: u64, random: &mut Random) -> Problem 
             pieces.push((lower, upper, cut, top));
         }
     }
-    let problem = Problem::new(
-        pieces
-            .iter()
-            .map(|p| Buffer::new(p.0, p.1, p.3 - p.2))
-            .collect(),
-    );
+    let problem = Problem::new(pieces.iter().map(|p| Buffer::new(p.0, p.1, p.3 - p.2)).collect());
     let offsets: Vec<u64> = pieces.iter().map(|p| p.2).collect();
-    assert_eq!(
-        check(&problem, &offsets),
-        Ok(bytes),
-        "the cut itself is a placement"
-    );
+    assert_eq!(check(&problem, &offsets), Ok(bytes), "the cut itself is a placement");
     problem
 }
 
@@ -62,10 +48,7 @@ fn perfect_packings_bound_the_planner() {
             assert_eq!(check_certificate(&problem, &placed), Ok(()));
             assert_eq!(placed.certificate.lower_bound.bytes, 1 << 20);
             assert!(placed.placement.height >= 1 << 20);
-            println!(
-                "{n} pieces: {:.3}",
-                placed.placement.height as f64 / (1 << 20) as f64
-            );
+            println!("{n} pieces: {:.3}", placed.placement.height as f64 / (1 << 20) as f64);
         }
     }
 }
@@ -82,22 +65,13 @@ impl Tape {
         for &r in reads {
             self.buffers[r].upper = step + 1;
         }
-        self.buffers
-            .push(Buffer::new(step, step + 1, bytes).aligned(64));
+        self.buffers.push(Buffer::new(step, step + 1, bytes).aligned(64));
         self.buffers.len() - 1
     }
 }
 
 /// The activations of a transformer: residual, norm, q, k, v, attention, projection, gated feed-forward; then logits.
-fn transformer(
-    n_layer: u64,
-    n_tokens: u64,
-    n_embd: u64,
-    n_kv: u64,
-    n_ff: u64,
-    n_vocab: u64,
-    pinned: bool,
-) -> Problem {
+fn transformer(n_layer: u64, n_tokens: u64, n_embd: u64, n_kv: u64, n_ff: u64, n_vocab: u64, pinned: bool) -> Problem {
     let f32s = |elems: u64| 4 * n_tokens * elems;
     let q8 = |elems: u64| n_tokens * (elems / 32) * 34;
     let mut t = Tape::default();
@@ -151,19 +125,9 @@ fn transformers_reach_the_lower_bound() {
             assert_eq!(check_certificate(&problem, &placed), Ok(()));
             let gap = placed.placement.height - placed.certificate.lower_bound.bytes;
             // Sizes that are no multiple of 64 leave padding that the bound does not count.
-            let padding: u64 = if problem.buffers.iter().all(|b| b.size % 64 == 0) {
-                0
-            } else {
-                2 * 64
-            };
-            println!(
-                "{n_tokens} tokens, n_embd {n_embd}, pinned {pinned}: {:?}",
-                placed.certificate.verdict
-            );
-            assert!(
-                gap <= padding,
-                "{n_tokens} tokens, n_embd {n_embd}, pinned {pinned}: gap {gap}"
-            );
+            let padding: u64 = if problem.buffers.iter().all(|b| b.size % 64 == 0) { 0 } else { 2 * 64 };
+            println!("{n_tokens} tokens, n_embd {n_embd}, pinned {pinned}: {:?}", placed.certificate.verdict);
+            assert!(gap <= padding, "{n_tokens} tokens, n_embd {n_embd}, pinned {pinned}: gap {gap}");
         }
     }
 }
@@ -175,20 +139,13 @@ fn twenty_thousand_buffers_are_placed() {
     for longest in [100, 20_000] {
         let buffer = |_| {
             let lower = random.below(20_000);
-            Buffer::new(
-                lower,
-                lower + 1 + random.below(longest),
-                1 + random.below(1 << 20),
-            )
+            Buffer::new(lower, lower + 1 + random.below(longest), 1 + random.below(1 << 20))
         };
         let problem = Problem::new((0..20_000).map(buffer).collect());
         let mut heights = Vec::new();
         for strategy in [Strategy::Naive, Strategy::Pool, Strategy::Planned] {
             let placed = place(&problem, strategy).unwrap();
-            assert_eq!(
-                check(&problem, &placed.placement.offsets),
-                Ok(placed.placement.height)
-            );
+            assert_eq!(check(&problem, &placed.placement.offsets), Ok(placed.placement.height));
             heights.push(placed.placement.height);
         }
         let bound = lower_bound(&problem).bytes;

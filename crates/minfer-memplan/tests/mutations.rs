@@ -10,14 +10,12 @@ use proptest::strategy::Strategy as Generator;
 fn collides(problem: &Problem, offsets: &[u64]) -> bool {
     let mut seen = HashSet::new();
     problem.buffers.iter().zip(offsets).any(|(b, &offset)| {
-        (b.lower..b.upper)
-            .any(|step| (offset..offset + b.size).any(|byte| !seen.insert((step, byte))))
+        (b.lower..b.upper).any(|step| (offset..offset + b.size).any(|byte| !seen.insert((step, byte))))
     })
 }
 
 fn problem() -> impl Generator<Value = Problem> {
-    let buffer =
-        (0..12u64, 1..6u64, 1..9u64).prop_map(|(l, steps, size)| Buffer::new(l, l + steps, size));
+    let buffer = (0..12u64, 1..6u64, 1..9u64).prop_map(|(l, steps, size)| Buffer::new(l, l + steps, size));
     prop::collection::vec(buffer, 2..14).prop_map(Problem::new)
 }
 
@@ -105,58 +103,16 @@ fn every_kind_of_placement_error_is_named() {
     let b = Buffer::new;
     let two = Problem::new(vec![b(0, 2, 8), b(1, 3, 8)]);
     assert_eq!(check(&two, &[0, 8]), Ok(16));
-    assert_eq!(
-        check(&two, &[0]),
-        Err(Violation::Count {
-            expected: 2,
-            got: 1
-        })
-    );
-    assert_eq!(
-        check(&two, &[0, 7]),
-        Err(Violation::Overlap {
-            first: 0,
-            second: 1
-        })
-    );
-    assert_eq!(
-        check(&two, &[0, u64::MAX]),
-        Err(Violation::Overflow {
-            buffer: 1,
-            offset: u64::MAX
-        })
-    );
+    assert_eq!(check(&two, &[0]), Err(Violation::Count { expected: 2, got: 1 }));
+    assert_eq!(check(&two, &[0, 7]), Err(Violation::Overlap { first: 0, second: 1 }));
+    assert_eq!(check(&two, &[0, u64::MAX]), Err(Violation::Overflow { buffer: 1, offset: u64::MAX }));
     let tight = two.clone().with_capacity_bytes(15);
-    assert_eq!(
-        check(&tight, &[0, 8]),
-        Err(Violation::AboveCapacity {
-            buffer: 1,
-            top: 16,
-            capacity: 15
-        })
-    );
+    assert_eq!(check(&tight, &[0, 8]), Err(Violation::AboveCapacity { buffer: 1, top: 16, capacity: 15 }));
     let aligned = Problem::new(vec![b(0, 2, 8).aligned(16)]);
-    assert_eq!(
-        check(&aligned, &[8]),
-        Err(Violation::Misaligned {
-            buffer: 0,
-            offset: 8,
-            alignment: 16
-        })
-    );
+    assert_eq!(check(&aligned, &[8]), Err(Violation::Misaligned { buffer: 0, offset: 8, alignment: 16 }));
     let fixed = Problem::new(vec![b(0, 2, 8).fixed_at(32)]);
-    assert_eq!(
-        check(&fixed, &[0]),
-        Err(Violation::Moved {
-            buffer: 0,
-            expected: 32,
-            got: 0
-        })
-    );
+    assert_eq!(check(&fixed, &[0]), Err(Violation::Moved { buffer: 0, expected: 32, got: 0 }));
     for impossible in [b(2, 2, 1), b(3, 2, 0), b(0, 1, 1).aligned(0)] {
-        assert_eq!(
-            check(&Problem::new(vec![impossible]), &[0]),
-            Err(Violation::Impossible { buffer: 0 })
-        );
+        assert_eq!(check(&Problem::new(vec![impossible]), &[0]), Err(Violation::Impossible { buffer: 0 }));
     }
 }

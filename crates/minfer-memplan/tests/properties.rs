@@ -8,17 +8,13 @@ const STRATEGIES: [Strategy; 3] = [Strategy::Naive, Strategy::Pool, Strategy::Pl
 
 fn buffer(max_size: u64) -> impl Generator<Value = Buffer> {
     let alignment = prop_oneof![4 => Just(1u64), 1 => Just(64), 1 => 1..9u64];
-    (0..40u64, 1..20u64, 0..max_size, alignment).prop_map(|(lower, steps, size, alignment)| {
-        Buffer::new(lower, lower + steps, size).aligned(alignment)
-    })
+    (0..40u64, 1..20u64, 0..max_size, alignment)
+        .prop_map(|(lower, steps, size, alignment)| Buffer::new(lower, lower + steps, size).aligned(alignment))
 }
 
 fn problem(n: usize) -> impl Generator<Value = Problem> {
-    prop_oneof![
-        prop::collection::vec(buffer(50), 0..n),
-        prop::collection::vec(buffer(100_000), 0..n),
-    ]
-    .prop_map(Problem::new)
+    prop_oneof![prop::collection::vec(buffer(50), 0..n), prop::collection::vec(buffer(100_000), 0..n),]
+        .prop_map(Problem::new)
 }
 
 /// Fixes some buffers where the naive strategy would put them, so that they never overlap.
@@ -39,11 +35,7 @@ fn partly_fixed(n: usize) -> impl Generator<Value = Problem> {
 fn optimum(problem: &Problem) -> u64 {
     fn extend(buffers: &[Buffer], placed: &mut Vec<(usize, u64)>, best: &mut u64) {
         if placed.len() == buffers.len() {
-            let height = placed
-                .iter()
-                .map(|&(i, o)| o + buffers[i].size)
-                .max()
-                .unwrap_or(0);
+            let height = placed.iter().map(|&(i, o)| o + buffers[i].size).max().unwrap_or(0);
             *best = height.min(*best);
             return;
         }
@@ -54,9 +46,8 @@ fn optimum(problem: &Problem) -> u64 {
             let b = &buffers[i];
             let in_time = |j: usize| b.lower < buffers[j].upper && buffers[j].lower < b.upper;
             let mut offset = 0;
-            while let Some(&(j, o)) = placed
-                .iter()
-                .find(|&&(j, o)| in_time(j) && offset < o + buffers[j].size && o < offset + b.size)
+            while let Some(&(j, o)) =
+                placed.iter().find(|&&(j, o)| in_time(j) && offset < o + buffers[j].size && o < offset + b.size)
             {
                 offset = (o + buffers[j].size).div_ceil(b.alignment) * b.alignment;
             }

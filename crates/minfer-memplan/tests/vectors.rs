@@ -4,12 +4,7 @@ use minfer_memplan::*;
 
 /// Buffers from operator spans with both ends included, as the literature gives them.
 fn inclusive(spans: &[(u64, u64, u64)]) -> Problem {
-    Problem::new(
-        spans
-            .iter()
-            .map(|&(first, last, size)| Buffer::new(first, last + 1, size))
-            .collect(),
-    )
+    Problem::new(spans.iter().map(|&(first, last, size)| Buffer::new(first, last + 1, size)).collect())
 }
 
 /// Places, checks the certificate, returns the height.
@@ -22,21 +17,10 @@ fn height(problem: &Problem, strategy: Strategy) -> u64 {
 /// Pisarchyk & Lee, "Efficient Memory Management for Deep Neural Net Inference" (2020), the worked example.
 #[test]
 fn pisarchyk_and_lee() {
-    let problem = inclusive(&[
-        (0, 1, 32),
-        (1, 4, 28),
-        (2, 5, 36),
-        (3, 5, 16),
-        (4, 5, 8),
-        (5, 7, 64),
-        (6, 8, 10),
-        (7, 8, 40),
-    ]);
+    let problem =
+        inclusive(&[(0, 1, 32), (1, 4, 28), (2, 5, 36), (3, 5, 16), (4, 5, 8), (5, 7, 64), (6, 8, 10), (7, 8, 40)]);
     let bound = lower_bound(&problem);
-    assert_eq!(
-        (bound.bytes, bound.step, bound.live),
-        (124, 5, vec![2, 3, 4, 5])
-    );
+    assert_eq!((bound.bytes, bound.step, bound.live), (124, 5, vec![2, 3, 4, 5]));
     assert_eq!(height(&problem, Strategy::Planned), 124);
     assert_eq!(height(&problem, Strategy::Naive), 234);
 }
@@ -53,8 +37,7 @@ fn the_gap_below_the_first_live_block_is_used() {
 #[test]
 fn five_buffers_in_twelve_bytes() {
     let spans = [(0, 3, 4), (3, 9, 4), (0, 9, 4), (9, 21, 4), (0, 21, 4)];
-    let problem =
-        Problem::new(spans.map(|(l, u, s)| Buffer::new(l, u, s)).to_vec()).with_capacity_bytes(12);
+    let problem = Problem::new(spans.map(|(l, u, s)| Buffer::new(l, u, s)).to_vec()).with_capacity_bytes(12);
     assert_eq!(height(&problem, Strategy::Planned), 12);
 }
 
@@ -73,18 +56,14 @@ fn liveness_reuses_buffers_along_chain() {
 #[test]
 fn parallel_chains_do_not_share() {
     // Two chains interleaved in time: at every step one value of each is live.
-    let chain =
-        |first: u64| (0..8).map(move |i| Buffer::new(2 * i + first, 2 * i + first + 2, 2048));
+    let chain = |first: u64| (0..8).map(move |i| Buffer::new(2 * i + first, 2 * i + first + 2, 2048));
     let problem = Problem::new(chain(0).chain(chain(1)).collect());
     for strategy in [Strategy::Naive, Strategy::Pool, Strategy::Planned] {
         let offsets = place(&problem, strategy).unwrap().placement.offsets;
         for (i, a) in offsets[..8].iter().enumerate() {
             for (j, b) in offsets[8..].iter().enumerate() {
                 if problem.buffers[i].meets(&problem.buffers[8 + j]) {
-                    assert!(
-                        a.abs_diff(*b) >= 2048,
-                        "{strategy}: {i} and {j} share bytes"
-                    );
+                    assert!(a.abs_diff(*b) >= 2048, "{strategy}: {i} and {j} share bytes");
                 }
             }
         }
@@ -147,10 +126,7 @@ fn fixed_offsets_and_alignments_are_honoured() {
 
 #[test]
 fn the_first_free_buffer_may_be_stuck_above_a_fixed_one() {
-    let problem = Problem::new(vec![
-        Buffer::new(0, 2, 10).fixed_at(5),
-        Buffer::new(1, 3, 6),
-    ]);
+    let problem = Problem::new(vec![Buffer::new(0, 2, 10).fixed_at(5), Buffer::new(1, 3, 6)]);
     let placed = place(&problem, Strategy::Planned).unwrap();
     assert_eq!(placed.placement.height, 21);
     assert_eq!(placed.certificate.verdict, Verdict::Gap { bytes: 5 });
@@ -158,11 +134,7 @@ fn the_first_free_buffer_may_be_stuck_above_a_fixed_one() {
 
 #[test]
 fn nothing_and_zero_bytes_are_fine() {
-    let zero = Problem::new(vec![
-        Buffer::new(3, 3, 0),
-        Buffer::new(0, 9, 0),
-        Buffer::new(0, 1, 5),
-    ]);
+    let zero = Problem::new(vec![Buffer::new(3, 3, 0), Buffer::new(0, 9, 0), Buffer::new(0, 1, 5)]);
     for strategy in [Strategy::Naive, Strategy::Pool, Strategy::Planned] {
         assert_eq!(height(&Problem::default(), strategy), 0);
         assert_eq!(height(&zero, strategy), 5);
@@ -175,98 +147,43 @@ fn nothing_and_zero_bytes_are_fine() {
 fn broken_problems_are_refused() {
     let b = Buffer::new;
     let cases = [
-        (
-            vec![b(2, 2, 1)],
-            ProblemError::EmptyLifetime {
-                buffer: 0,
-                lower: 2,
-                upper: 2,
-            },
-        ),
-        (
-            vec![b(3, 2, 0)],
-            ProblemError::EmptyLifetime {
-                buffer: 0,
-                lower: 3,
-                upper: 2,
-            },
-        ),
-        (
-            vec![b(0, 1, 1).aligned(0)],
-            ProblemError::ZeroAlignment { buffer: 0 },
-        ),
+        (vec![b(2, 2, 1)], ProblemError::EmptyLifetime { buffer: 0, lower: 2, upper: 2 }),
+        (vec![b(3, 2, 0)], ProblemError::EmptyLifetime { buffer: 0, lower: 3, upper: 2 }),
+        (vec![b(0, 1, 1).aligned(0)], ProblemError::ZeroAlignment { buffer: 0 }),
         (
             vec![b(0, 1, 1).aligned(4).fixed_at(6)],
-            ProblemError::MisalignedOffset {
-                buffer: 0,
-                offset: 6,
-                alignment: 4,
-            },
+            ProblemError::MisalignedOffset { buffer: 0, offset: 6, alignment: 4 },
         ),
+        (vec![b(0, 1, 1), b(0, 1, u64::MAX)], ProblemError::TotalOverflow { buffer: 1 }),
+        (vec![b(0, 1, 2).fixed_at(u64::MAX - 1)], ProblemError::TotalOverflow { buffer: 0 }),
         (
-            vec![b(0, 1, 1), b(0, 1, u64::MAX)],
-            ProblemError::TotalOverflow { buffer: 1 },
-        ),
-        (
-            vec![b(0, 1, 2).fixed_at(u64::MAX - 1)],
-            ProblemError::TotalOverflow { buffer: 0 },
-        ),
-        (
-            vec![
-                b(0, 3, 8).fixed_at(0),
-                b(2, 4, 8).fixed_at(8),
-                b(3, 5, 2).fixed_at(15),
-            ],
-            ProblemError::FixedOverlap {
-                first: 1,
-                second: 2,
-            },
+            vec![b(0, 3, 8).fixed_at(0), b(2, 4, 8).fixed_at(8), b(3, 5, 2).fixed_at(15)],
+            ProblemError::FixedOverlap { first: 1, second: 2 },
         ),
     ];
     for (buffers, error) in cases {
         let problem = Problem::new(buffers);
         assert_eq!(problem.validate(), Err(error.clone()));
-        assert_eq!(
-            place(&problem, Strategy::Planned),
-            Err(PlaceError::Problem(error))
-        );
+        assert_eq!(place(&problem, Strategy::Planned), Err(PlaceError::Problem(error)));
     }
     let above = Problem::new(vec![b(0, 1, 8).fixed_at(8)]).with_capacity_bytes(15);
-    assert_eq!(
-        above.validate(),
-        Err(ProblemError::OffsetAboveCapacity {
-            buffer: 0,
-            top: 16,
-            capacity: 15
-        })
-    );
+    assert_eq!(above.validate(), Err(ProblemError::OffsetAboveCapacity { buffer: 0, top: 16, capacity: 15 }));
     // Fixed at the same bytes, one after the other: fine.
-    assert_eq!(
-        Problem::new(vec![b(0, 2, 8).fixed_at(0), b(2, 4, 8).fixed_at(4)]).validate(),
-        Ok(())
-    );
+    assert_eq!(Problem::new(vec![b(0, 2, 8).fixed_at(0), b(2, 4, 8).fixed_at(4)]).validate(), Ok(()));
 }
 
 #[test]
 fn a_capacity_is_refused_with_proof_or_with_what_was_found() {
     let problem = inclusive(&[(0, 1, 100), (1, 2, 80), (2, 3, 60)]);
     let tight = problem.clone().with_capacity_bytes(179);
-    let Err(PlaceError::Infeasible {
-        capacity: 179,
-        lower_bound,
-    }) = place(&tight, Strategy::Planned)
-    else {
+    let Err(PlaceError::Infeasible { capacity: 179, lower_bound }) = place(&tight, Strategy::Planned) else {
         panic!("expected a proof");
     };
     assert_eq!((lower_bound.bytes, lower_bound.live), (180, vec![0, 1]));
 
     let roomy = problem.with_capacity_bytes(200);
     assert!(place(&roomy, Strategy::Planned).is_ok());
-    let Err(PlaceError::AboveCapacity {
-        capacity: 200,
-        found,
-    }) = place(&roomy, Strategy::Naive)
-    else {
+    let Err(PlaceError::AboveCapacity { capacity: 200, found }) = place(&roomy, Strategy::Naive) else {
         panic!("expected what was found");
     };
     assert_eq!(found.placement.height, 240);
@@ -277,11 +194,6 @@ fn strategies_have_names() {
     for strategy in [Strategy::Naive, Strategy::Pool, Strategy::Planned] {
         assert_eq!(strategy.to_string().parse(), Ok(strategy));
     }
-    assert_eq!(
-        "best".parse::<Strategy>(),
-        Err(UnknownStrategy {
-            got: "best".to_owned()
-        })
-    );
+    assert_eq!("best".parse::<Strategy>(), Err(UnknownStrategy { got: "best".to_owned() }));
     assert_eq!(Strategy::default(), Strategy::Planned);
 }

@@ -37,12 +37,8 @@ pub(crate) fn runs(caps: &dyn Capabilities, graph: &Graph, node: &Node) -> bool 
     if node.op.is_product() && kernel.inputs.first() == Some(&ValueType::F32) {
         let Some(wanted) = activation_type(caps, graph, &node.op, node) else { return false };
         kernel.inputs[0] = wanted;
-        let quantize = Kernel {
-            op: Op::Quantize,
-            inputs: vec![ValueType::F32],
-            weights: Vec::new(),
-            output: ValueType::Q8,
-        };
+        let quantize =
+            Kernel { op: Op::Quantize, inputs: vec![ValueType::F32], weights: Vec::new(), output: ValueType::Q8 };
         if wanted == ValueType::Q8 && !caps.supports(&quantize) {
             return false;
         }

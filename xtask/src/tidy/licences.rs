@@ -31,12 +31,8 @@ pub fn check(tree: &Tree, report: &mut Report) {
             None => report.problem(format!("{package}: states no licence expression")),
             Some(text) => match is_allowed(text) {
                 Ok(true) => {}
-                Ok(false) => report.problem(format!(
-                    "{package}: licence `{text}` is not on the allow list"
-                )),
-                Err(error) => report.problem(format!(
-                    "{package}: licence `{text}` cannot be read: {error}"
-                )),
+                Ok(false) => report.problem(format!("{package}: licence `{text}` is not on the allow list")),
+                Err(error) => report.problem(format!("{package}: licence `{text}` cannot be read: {error}")),
             },
         }
     }
@@ -44,14 +40,9 @@ pub fn check(tree: &Tree, report: &mut Report) {
 
 fn is_allowed(expression: &str) -> Result<bool, String> {
     // Lax: older packages write `MIT/Apache-2.0`.
-    let expression =
-        Expression::parse_mode(expression, ParseMode::LAX).map_err(|error| error.to_string())?;
+    let expression = Expression::parse_mode(expression, ParseMode::LAX).map_err(|error| error.to_string())?;
     // An exception (`WITH ...`) only adds permissions, so the licence before it decides.
-    Ok(expression.evaluate(|req| {
-        req.license
-            .id()
-            .is_some_and(|id| ALLOWED.contains(&id.name))
-    }))
+    Ok(expression.evaluate(|req| req.license.id().is_some_and(|id| ALLOWED.contains(&id.name))))
 }
 
 #[cfg(test)]
@@ -60,33 +51,16 @@ mod tests {
     use super::*;
 
     fn problems(expression: Option<&str>) -> Vec<String> {
-        let licences = vec![Licence {
-            package: "p 1".into(),
-            expression: expression.map(String::from),
-        }];
+        let licences = vec![Licence { package: "p 1".into(), expression: expression.map(String::from) }];
         let mut report = Report::default();
-        check(
-            &Tree {
-                licences,
-                ..Tree::default()
-            },
-            &mut report,
-        );
+        check(&Tree { licences, ..Tree::default() }, &mut report);
         report.problems
     }
 
     #[test]
     fn a_licence_off_the_list_fails() {
-        for bad in [
-            "GPL-3.0-only",
-            "MIT AND MPL-2.0",
-            "LGPL-2.1-or-later",
-            "SSPL-1.0",
-        ] {
-            assert!(
-                problems(Some(bad))[0].contains("not on the allow list"),
-                "{bad}"
-            );
+        for bad in ["GPL-3.0-only", "MIT AND MPL-2.0", "LGPL-2.1-or-later", "SSPL-1.0"] {
+            assert!(problems(Some(bad))[0].contains("not on the allow list"), "{bad}");
         }
         assert!(problems(None)[0].contains("no licence"));
         assert!(problems(Some("no such licence"))[0].contains("cannot be read"));

@@ -17,11 +17,7 @@ struct RuleTest {
 }
 
 const fn must(rule: u8, name: &'static str) -> RuleTest {
-    RuleTest {
-        rule,
-        name,
-        pending: None,
-    }
+    RuleTest { rule, name, pending: None }
 }
 
 /// The one list. A new promise is a new row; one whose test comes with a later change is
@@ -48,10 +44,7 @@ const RULE_TESTS: &[RuleTest] = &[
     must(13, "strategies_agree_bitwise"),
     must(14, "fusion_is_neutral"),
     must(15, "estimate_equals_actual"),
-    RuleTest {
-        pending: Some("comes with `--memory`"),
-        ..must(16, "budget_is_enforced_before_allocation")
-    },
+    RuleTest { pending: Some("comes with `--memory`"), ..must(16, "budget_is_enforced_before_allocation") },
     must(17, "worker_count_does_not_change_results"),
     must(17, "batching_does_not_change_results"),
 ];
@@ -62,19 +55,9 @@ pub fn check(tree: &Tree, report: &mut Report) {
 }
 
 fn check_list(list: &[RuleTest], tree: &Tree, report: &mut Report) {
-    for RuleTest {
-        rule,
-        name,
-        pending,
-    } in list
-    {
-        let sources = tree
-            .files
-            .iter()
-            .filter_map(|file| file.source.as_ref().ok());
-        let exists = sources
-            .into_iter()
-            .any(|source| source.find(&["fn", name]).next().is_some());
+    for RuleTest { rule, name, pending } in list {
+        let sources = tree.files.iter().filter_map(|file| file.source.as_ref().ok());
+        let exists = sources.into_iter().any(|source| source.find(&["fn", name]).next().is_some());
         match (exists, pending) {
             (true, None) => {}
             (false, None) => report.problem(format!("rule {rule}: no test `{name}` anywhere")),
@@ -93,31 +76,14 @@ mod tests {
 
     #[test]
     fn a_promise_without_test_fails() {
-        let pending = |rule, name| RuleTest {
-            pending: Some("x"),
-            ..must(rule, name)
-        };
-        let files = vec![SourceFile::new(
-            "a.rs",
-            "//! fn absent\n#[test]\nfn there() {}\nfn early() {}",
-        )];
-        let tree = Tree {
-            files,
-            ..Tree::default()
-        };
-        let list = [
-            must(1, "there"),
-            must(2, "absent"),
-            pending(3, "later"),
-            pending(4, "early"),
-        ];
+        let pending = |rule, name| RuleTest { pending: Some("x"), ..must(rule, name) };
+        let files = vec![SourceFile::new("a.rs", "//! fn absent\n#[test]\nfn there() {}\nfn early() {}")];
+        let tree = Tree { files, ..Tree::default() };
+        let list = [must(1, "there"), must(2, "absent"), pending(3, "later"), pending(4, "early")];
         let mut report = Report::default();
         check_list(&list, &tree, &mut report);
         assert_eq!(report.problems.len(), 2);
-        assert!(
-            report.problems[0].contains("`absent`")
-                && report.problems[1].contains("`early` exists")
-        );
+        assert!(report.problems[0].contains("`absent`") && report.problems[1].contains("`early` exists"));
         assert!(report.notes[0].contains("`later` is pending"));
     }
 }

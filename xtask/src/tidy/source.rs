@@ -44,8 +44,7 @@ pub struct Source {
 impl Source {
     /// Lexes `text`.
     pub fn parse(text: &str) -> Result<Self> {
-        let stream =
-            TokenStream::from_str(text).map_err(|error| anyhow!("does not lex: {error}"))?;
+        let stream = TokenStream::from_str(text).map_err(|error| anyhow!("does not lex: {error}"))?;
         let mut source = Source::default();
         source.walk(stream, false, &mut Vec::new());
         Ok(source)
@@ -54,9 +53,7 @@ impl Source {
     /// The first token of each place where `words` stand in a row.
     pub fn find<'a>(&'a self, words: &'a [&str]) -> impl Iterator<Item = &'a Token> {
         let windows = self.tokens.windows(words.len());
-        windows
-            .filter(move |window| window.iter().zip(words).all(|(t, word)| t.text == *word))
-            .map(|window| &window[0])
+        windows.filter(move |window| window.iter().zip(words).all(|(t, word)| t.text == *word)).map(|window| &window[0])
     }
 
     fn walk(&mut self, stream: TokenStream, mut in_test: bool, inline: &mut Vec<String>) {
@@ -78,10 +75,8 @@ impl Source {
                 }
                 TokenTree::Punct(punct) if punct.as_char() == '#' => {
                     self.push(tree, in_test);
-                    let inner =
-                        matches!(trees.get(i), Some(TokenTree::Punct(p)) if p.as_char() == '!');
-                    let Some(TokenTree::Group(attribute)) = trees.get(i + usize::from(inner))
-                    else {
+                    let inner = matches!(trees.get(i), Some(TokenTree::Punct(p)) if p.as_char() == '!');
+                    let Some(TokenTree::Group(attribute)) = trees.get(i + usize::from(inner)) else {
                         continue;
                     };
                     let words = flat(attribute);
@@ -89,11 +84,7 @@ impl Source {
                         && words.iter().any(|w| w == "test")
                         && !words.iter().any(|w| w == "not")
                     {
-                        if inner {
-                            in_test = true
-                        } else {
-                            item_in_test = true
-                        }
+                        if inner { in_test = true } else { item_in_test = true }
                     }
                     if let [first, equals, literal] = words.as_slice()
                         && first == "path"
@@ -110,9 +101,7 @@ impl Source {
                 }
                 TokenTree::Ident(ident) if ident == "mod" => {
                     self.push(tree, in_test);
-                    let (Some(TokenTree::Ident(name)), Some(after)) =
-                        (trees.get(i), trees.get(i + 1))
-                    else {
+                    let (Some(TokenTree::Ident(name)), Some(after)) = (trees.get(i), trees.get(i + 1)) else {
                         continue;
                     };
                     let name = name.to_string();
@@ -138,11 +127,7 @@ impl Source {
                         && let [literal] = flat(arguments).as_slice()
                     {
                         let path = Some(literal.trim_matches('"').to_string());
-                        self.file_refs.push(FileRef {
-                            inline: inline.clone(),
-                            name: None,
-                            path,
-                        });
+                        self.file_refs.push(FileRef { inline: inline.clone(), name: None, path });
                     }
                 }
                 other => self.push(other, in_test || item_in_test),
@@ -158,25 +143,13 @@ impl Source {
             Delimiter::None => ("", ""),
         };
         let line = |span: proc_macro2::Span| span.start().line;
-        self.tokens.push(Token {
-            text: open.into(),
-            line: line(group.span_open()),
-            in_test,
-        });
+        self.tokens.push(Token { text: open.into(), line: line(group.span_open()), in_test });
         self.walk(group.stream(), in_test, inline);
-        self.tokens.push(Token {
-            text: close.into(),
-            line: line(group.span_close()),
-            in_test,
-        });
+        self.tokens.push(Token { text: close.into(), line: line(group.span_close()), in_test });
     }
 
     fn push(&mut self, tree: &TokenTree, in_test: bool) {
-        self.tokens.push(Token {
-            text: tree.to_string(),
-            line: tree.span().start().line,
-            in_test,
-        });
+        self.tokens.push(Token { text: tree.to_string(), line: tree.span().start().line, in_test });
     }
 }
 
@@ -198,10 +171,7 @@ mod tests {
 
     #[test]
     fn comments_and_strings_do_not_match() {
-        let source = Source::parse(
-            "//! unsafe\n// unsafe\nfn f() { let _ = \"unsafe\"; }\nunsafe fn g() {}",
-        )
-        .unwrap();
+        let source = Source::parse("//! unsafe\n// unsafe\nfn f() { let _ = \"unsafe\"; }\nunsafe fn g() {}").unwrap();
         let lines: Vec<usize> = source.find(&["unsafe"]).map(|t| t.line).collect();
         assert_eq!(lines, [4]);
     }
@@ -216,10 +186,7 @@ mod tests {
 
     #[test]
     fn files_that_are_brought_in_are_found() {
-        let source = Source::parse(
-            "mod a; mod b { mod c; } #[path = \"d/e.rs\"] mod e; include!(\"t.rs\");",
-        )
-        .unwrap();
+        let source = Source::parse("mod a; mod b { mod c; } #[path = \"d/e.rs\"] mod e; include!(\"t.rs\");").unwrap();
         let of = |inline: &[&str], name: Option<&str>, path: Option<&str>| FileRef {
             inline: inline.iter().map(|s| s.to_string()).collect(),
             name: name.map(String::from),

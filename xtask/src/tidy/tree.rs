@@ -39,11 +39,7 @@ impl SourceFile {
     /// From path and text.
     pub fn new(path: &str, text: &str) -> Self {
         let source = Source::parse(text).map_err(|error| error.to_string());
-        Self {
-            path: path.into(),
-            text: text.into(),
-            source,
-        }
+        Self { path: path.into(), text: text.into(), source }
     }
 }
 
@@ -109,18 +105,10 @@ impl Tree {
                 tree.packages.push(ours(root, package));
             }
             let expression = package.license.clone();
-            tree.licences.push(Licence {
-                package: format!("{} {}", package.name, package.version),
-                expression,
-            });
+            tree.licences.push(Licence { package: format!("{} {}", package.name, package.version), expression });
         }
         // Its own workspace, so that its fuzzer runtime stays out of our lock file.
-        tree.packages.extend(
-            fuzz_metadata(root)?
-                .packages
-                .iter()
-                .map(|package| ours(root, package)),
-        );
+        tree.packages.extend(fuzz_metadata(root)?.packages.iter().map(|package| ours(root, package)));
         read_sources(root, root, &mut tree.files)?;
         tree.files.sort_by(|a, b| a.path.cmp(&b.path));
         tree.architecture = match fs::read_to_string(root.join("ARCHITECTURE.md")) {
@@ -135,31 +123,15 @@ impl Tree {
 /// The names of the fuzz targets.
 pub fn fuzz_targets(root: &Path) -> Result<Vec<String>> {
     let metadata = fuzz_metadata(root)?;
-    let targets = metadata
-        .packages
-        .into_iter()
-        .flat_map(|package| package.targets);
-    Ok(targets
-        .filter(|target| target.src_path.contains("fuzz_targets"))
-        .map(|target| target.name)
-        .collect())
+    let targets = metadata.packages.into_iter().flat_map(|package| package.targets);
+    Ok(targets.filter(|target| target.src_path.contains("fuzz_targets")).map(|target| target.name).collect())
 }
 
 fn fuzz_metadata(root: &Path) -> Result<Metadata> {
     if !root.join("fuzz/Cargo.toml").exists() {
-        return Ok(Metadata {
-            packages: Vec::new(),
-            workspace_members: Vec::new(),
-        });
+        return Ok(Metadata { packages: Vec::new(), workspace_members: Vec::new() });
     }
-    metadata(&[
-        "metadata",
-        "--format-version",
-        "1",
-        "--no-deps",
-        "--manifest-path",
-        "fuzz/Cargo.toml",
-    ])
+    metadata(&["metadata", "--format-version", "1", "--no-deps", "--manifest-path", "fuzz/Cargo.toml"])
 }
 
 fn metadata(args: &[&str]) -> Result<Metadata> {
@@ -168,18 +140,11 @@ fn metadata(args: &[&str]) -> Result<Metadata> {
 
 fn ours(root: &Path, package: &MetaPackage) -> Package {
     let manifest = Path::new(&package.manifest_path);
-    let edges = package
-        .dependencies
-        .iter()
-        .filter(|d| d.path.is_some() && d.kind.as_deref() != Some("dev"));
+    let edges = package.dependencies.iter().filter(|d| d.path.is_some() && d.kind.as_deref() != Some("dev"));
     Package {
         name: package.name.clone(),
         folder: relative(root, manifest.parent().unwrap_or(manifest)),
-        roots: package
-            .targets
-            .iter()
-            .map(|target| relative(root, Path::new(&target.src_path)))
-            .collect(),
+        roots: package.targets.iter().map(|target| relative(root, Path::new(&target.src_path))).collect(),
         edges: edges.map(|d| d.name.clone()).collect(),
     }
 }
@@ -204,8 +169,5 @@ fn read_sources(root: &Path, folder: &Path, files: &mut Vec<SourceFile>) -> Resu
 }
 
 fn relative(root: &Path, path: &Path) -> String {
-    path.strip_prefix(root)
-        .unwrap_or(path)
-        .to_string_lossy()
-        .replace('\\', "/")
+    path.strip_prefix(root).unwrap_or(path).to_string_lossy().replace('\\', "/")
 }

@@ -12,9 +12,7 @@ use super::per32::part;
 use super::{SUPER, extreme, f16, inverse, level, to_f16};
 
 /// The levels. They are part of the file format.
-pub const IQ4_CURVE: [i8; 16] = [
-    -127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113,
-];
+pub const IQ4_CURVE: [i8; 16] = [-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113];
 
 /// One IQ4_NL block of 32 values.
 #[derive(Clone, Copy, Debug)]
@@ -72,11 +70,7 @@ impl Iq4Xs<'_> {
     /// All 256 values.
     pub fn decode(&self, out: &mut [f32; SUPER]) {
         let d = self.d();
-        let groups = out
-            .as_chunks_mut::<32>()
-            .0
-            .iter_mut()
-            .zip(self.qs().as_chunks::<16>().0);
+        let groups = out.as_chunks_mut::<32>().0.iter_mut().zip(self.qs().as_chunks::<16>().0);
         for (group, (out, qs)) in groups.enumerate() {
             decode_group(d * f32::from(self.scale(group)), qs, out);
         }
@@ -94,8 +88,7 @@ impl Iq4Xs<'_> {
             let stored = (scale + 32) as u8;
             out[4 + g / 2] |= (stored & 15) << (g % 2 * 4);
             scales_h |= u16::from(stored >> 4) << (g * 2);
-            out[8 + g * 16..][..16]
-                .copy_from_slice(&encode_group(inverse(d * scale as f32), values));
+            out[8 + g * 16..][..16].copy_from_slice(&encode_group(inverse(d * scale as f32), values));
         }
         out[..2].copy_from_slice(&d_bytes);
         out[2..4].copy_from_slice(&scales_h.to_le_bytes());
@@ -116,13 +109,7 @@ fn encode_group(id: f32, values: &[f32; 32]) -> [u8; 16] {
 
 /// The index of the nearest level.
 fn nearest(value: f32) -> u8 {
-    let below = IQ4_CURVE
-        .partition_point(|level| f32::from(*level) < value)
-        .clamp(1, 15);
+    let below = IQ4_CURVE.partition_point(|level| f32::from(*level) < value).clamp(1, 15);
     let (low, high) = (f32::from(IQ4_CURVE[below - 1]), f32::from(IQ4_CURVE[below]));
-    (if value - low <= high - value {
-        below - 1
-    } else {
-        below
-    }) as u8
+    (if value - low <= high - value { below - 1 } else { below }) as u8
 }

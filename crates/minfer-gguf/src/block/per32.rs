@@ -210,10 +210,7 @@ impl Q8_0<'_> {
 }
 
 /// `LEN` bytes of a block from a fixed place, which every layout above contains.
-pub(super) fn part<const LEN: usize, const BYTES: usize>(
-    block: &[u8; BYTES],
-    at: usize,
-) -> &[u8; LEN] {
+pub(super) fn part<const LEN: usize, const BYTES: usize>(block: &[u8; BYTES], at: usize) -> &[u8; LEN] {
     const { assert!(LEN <= BYTES) };
     // Every caller passes a constant inside its layout; the fallback only keeps this total.
     match block.get(at..).and_then(|rest| rest.first_chunk()) {
@@ -228,11 +225,7 @@ fn affine(values: &[f32; 32], top: i32) -> ([u8; 2], [u8; 2], [u8; 32]) {
     let (m_bytes, m) = to_f16(least);
     let (d_bytes, d) = to_f16((most - m) / top as f32);
     let id = inverse(d);
-    (
-        d_bytes,
-        m_bytes,
-        values.map(|v| level((v - m) * id, 0, top) as u8),
-    )
+    (d_bytes, m_bytes, values.map(|v| level((v - m) * id, 0, top) as u8))
 }
 
 /// Lower halves of 32 levels, value `i` low and value `i + 16` high.
@@ -241,10 +234,7 @@ fn nibbles(q: &[u8; 32]) -> [u8; 16] {
 }
 
 fn fifth_bits(q: &[u8; 32]) -> [u8; 4] {
-    let bits = q
-        .iter()
-        .enumerate()
-        .fold(0u32, |bits, (i, q)| bits | u32::from(q >> 4 & 1) << i);
+    let bits = q.iter().enumerate().fold(0u32, |bits, (i, q)| bits | u32::from(q >> 4 & 1) << i);
     bits.to_le_bytes()
 }
 

@@ -56,10 +56,7 @@ impl Q2K<'_> {
         let (m_bytes, dmin) = to_f16(spans.iter().fold(0.0f32, |a, s| a.max(s.1)) / 15.0);
         let mut out = [0; 84];
         for (g, values) in groups.iter().enumerate() {
-            let (scale, min) = (
-                level(spans[g].0 * inverse(d), 0, 15),
-                level(spans[g].1 * inverse(dmin), 0, 15),
-            );
+            let (scale, min) = (level(spans[g].0 * inverse(d), 0, 15), level(spans[g].1 * inverse(dmin), 0, 15));
             out[g] = (scale | min << 4) as u8;
             let (id, min) = (inverse(d * scale as f32), dmin * min as f32);
             let (byte, shift) = (16 + g / 8 * 32 + g % 2 * 16, g % 8 / 2 * 2);

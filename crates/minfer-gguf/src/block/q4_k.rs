@@ -76,10 +76,7 @@ pub fn scale_min(scales: &[u8; 12], group: usize) -> (u8, u8) {
     if group & 4 == 0 {
         (scales[j] & 63, scales[j + 4] & 63)
     } else {
-        (
-            (scales[j + 8] & 15) | (scales[j] >> 6) << 4,
-            scales[j + 8] >> 4 | (scales[j + 4] >> 6) << 4,
-        )
+        ((scales[j + 8] & 15) | (scales[j] >> 6) << 4, scales[j + 8] >> 4 | (scales[j + 4] >> 6) << 4)
     }
 }
 

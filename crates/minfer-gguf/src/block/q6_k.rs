@@ -82,11 +82,6 @@ struct Place {
 impl Place {
     fn of(group: usize) -> Place {
         let (half, k, odd) = (group / 8, group % 8 / 2, group % 2);
-        Place {
-            ql: half * 64 + k % 2 * 32 + odd * 16,
-            ql_shift: k / 2 * 4,
-            qh: half * 32 + odd * 16,
-            qh_shift: k * 2,
-        }
+        Place { ql: half * 64 + k % 2 * 32 + odd * 16, ql_shift: k / 2 * 4, qh: half * 32 + odd * 16, qh_shift: k * 2 }
     }
 }
