@@ -2,6 +2,7 @@
 
 use minfer_engine::EngineConfig;
 use minfer_graph::CacheType;
+use minfer_plan::Strategy;
 use minfer_testkit::golden::{Golden, TinyGolden, from_json};
 use minfer_testkit::*;
 use minfer_tests::*;
@@ -116,4 +117,21 @@ fn qwen2_agrees_with_the_oracle() {
 #[test]
 fn gemma3_agrees_with_the_oracle() {
     check_real("gemma3-270m-q4_k_m.public.json");
+}
+
+/// A real model under every strategy, with poison on: the bits of the run without reuse and without poison.
+#[test]
+fn strategies_agree_bitwise_on_a_real_model() {
+    let model = real("smollm2-135m-instruct-q4_1.gguf");
+    let prompt: Vec<u32> = (0..70).map(|i| (i * 977 + 13) % 49_000).collect();
+    let run = |strategy, poison| {
+        let settings = EngineConfig { n_ctx: 128, n_ubatch: 64, strategy, poison, ..EngineConfig::default() };
+        let mut engine = engine(&model, cpu(2), settings);
+        (bits(&last_logits(&mut engine, &prompt)), greedy(&mut engine, &prompt[..9], 4))
+    };
+    let expected = run(Strategy::Naive, false);
+    assert!(expected.0.iter().all(|&logit| f32::from_bits(logit).is_finite()));
+    for strategy in [Strategy::Naive, Strategy::Pool, Strategy::Planned] {
+        assert_eq!(run(strategy, true), expected, "{strategy} with poison");
+    }
 }

@@ -13,10 +13,10 @@ use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Most positions of a context; also the engine's limit.
-const MAX_N_CTX: u64 = 1 << 24;
-/// Most tokens of a batch; also the engine's limit.
-const MAX_UBATCH: u64 = 65_536;
+/// Most positions of a context.
+const MAX_N_CTX: u64 = minfer_engine::MAX_N_CTX as u64;
+/// Most tokens of a batch.
+const MAX_UBATCH: u64 = minfer_engine::MAX_N_UBATCH as u64;
 
 type Resolved<T> = Result<T, Failure>;
 

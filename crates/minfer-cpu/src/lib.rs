@@ -4,11 +4,11 @@
 //! allocates nothing). Must not know: plans, models, files, the environment.
 //!
 //! A run goes like this. Each [`Step`](minfer_backend::Step) is checked once, on the caller's thread, and becomes a
-//! `Work`: raw pointers that are known to lie in their regions ([`mod@work`]). Then all workers walk the list of works
+//! `Work`: raw pointers that are known to lie in their regions (`work`). Then all workers walk the list of works
 //! together, take items of each (rows, tiles, heads) from a shared counter, and meet at a barrier before the next.
 //! Which worker computes an item never changes how it is computed, so results do not depend on their number.
 //!
-//! Kernels are written once, over the vectors of [`mod@simd`]; weight formats are one function each ([`mod@blocks`]).
+//! Kernels are written once, over the vectors of `simd`; weight formats are one function each (`blocks`).
 
 // Kernels count with indices: loops over small arrays unroll into registers that way, and what a closure of an iterator
 // calls would not inherit the vector instructions of its kernel.

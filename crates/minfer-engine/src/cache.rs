@@ -73,3 +73,6 @@ impl GraphCache {
         self.entries.is_empty()
     }
 }
+
+#[cfg(test)]
+mod tests;

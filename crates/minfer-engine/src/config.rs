@@ -8,7 +8,13 @@ use minfer_plan::Strategy;
 pub const DEFAULT_N_CTX: u32 = 4096;
 
 /// Most positions anyone may ask for; models are trained for at most 2^20 to 2^21 today.
-const MAX_N_CTX: u32 = 1 << 24;
+pub const MAX_N_CTX: u32 = 1 << 24;
+
+/// Most tokens of one batch anyone may ask for.
+pub const MAX_N_UBATCH: u32 = 65_536;
+
+/// Positions kept for an answer of unknown length when a context is raised to fit a long prompt.
+const ROOM_FOR_ANSWER: usize = 1024;
 
 /// Settings of an engine.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -55,8 +61,8 @@ impl EngineConfig {
         };
         in_range("n_ctx", self.n_ctx, MAX_N_CTX)?;
         in_range("n_sequences", self.n_sequences, 4096)?;
-        in_range("n_ubatch", self.n_ubatch, 65_536)?;
-        in_range("n_outputs", self.n_outputs, 65_536)?;
+        in_range("n_ubatch", self.n_ubatch, MAX_N_UBATCH)?;
+        in_range("n_outputs", self.n_outputs, MAX_N_UBATCH)?;
         Ok(self)
     }
 
@@ -65,11 +71,17 @@ impl EngineConfig {
         self.n_ubatch.min(self.n_ctx.saturating_mul(self.n_sequences)).max(self.n_sequences)
     }
 
+    /// Rows of logits of the largest batch: at least one per sequence, so that sessions can be stepped together and the
+    /// largest graph covers every decode step.
+    pub fn output_capacity(&self) -> u32 {
+        self.n_outputs.max(self.n_sequences).min(self.token_capacity())
+    }
+
     /// The parameters of the one prefill and the one decode graph of an engine. How many tokens are cached is not among
     /// them.
     pub fn graph_params(&self, kind: GraphKind, weights_version: u64) -> Result<GraphParams, EngineError> {
         let (token_capacity, output_capacity) = match kind {
-            GraphKind::Prefill => (self.token_capacity(), self.n_outputs.min(self.token_capacity())),
+            GraphKind::Prefill => (self.token_capacity(), self.output_capacity()),
             GraphKind::Decode => (self.n_sequences, self.n_sequences),
         };
         Ok(GraphParams {
@@ -119,16 +131,16 @@ pub struct ContextChoice {
     pub reason: ContextReason,
 }
 
-/// The context size for a wish, a prompt of `n_prompt` tokens with room for `n_predict` more, and a model trained for
-/// `n_ctx_train` positions (0 when the file does not say). A prompt that does not fit is an error.
+/// The context size for a wish, a prompt of `n_prompt` tokens with room for `n_predict` more (1024 when the answer's
+/// length is open), and a model trained for `n_ctx_train` positions (0 when the file does not say). A prompt that does not fit is an error.
 pub fn choose_n_ctx(
     asked: Option<u32>,
     n_prompt: usize,
-    n_predict: usize,
+    n_predict: Option<usize>,
     n_ctx_train: u32,
 ) -> Result<ContextChoice, EngineError> {
     let trained = if n_ctx_train == 0 { MAX_N_CTX } else { n_ctx_train.min(MAX_N_CTX) };
-    let wanted = u32::try_from(n_prompt.saturating_add(n_predict)).unwrap_or(u32::MAX);
+    let wanted = u32::try_from(n_prompt.saturating_add(n_predict.unwrap_or(ROOM_FOR_ANSWER))).unwrap_or(u32::MAX);
     let (wish, reason) = match asked {
         Some(0) => {
             let expected = format!("1 to {MAX_N_CTX}");

@@ -9,6 +9,7 @@ use crate::error::EngineError;
 use crate::kv::{KvCache, SequenceId};
 use crate::load::Model;
 use crate::observe::Observer;
+use crate::poison::POISON;
 use minfer_backend::{Backend, BufRef, Capabilities, HostBytes};
 use minfer_graph::{KV_BLOCK_CELLS, KvSide};
 use minfer_plan::Ledger;
@@ -50,6 +51,13 @@ impl Engine {
         let mut allocator = GraphAllocator::new(parts);
         let mut cache = GraphCache::default();
         cache.insert(&blueprint.graph, blueprint.plan, &mut allocator, &mut backends)?;
+        if config.poison {
+            for (_, regions) in allocator.kv_layers() {
+                for region in [regions.pair.k, regions.pair.v] {
+                    backends[region.backend.index()].fill(region, POISON)?;
+                }
+            }
+        }
         let kv = KvCache::new(config.n_cells()?, config.n_sequences, config.n_ctx);
         let ledger = blueprint.ledger;
         Ok(Self { model, config, backends, allocator, cache, kv, observers: Vec::new(), ledger, figures })

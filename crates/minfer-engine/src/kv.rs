@@ -8,9 +8,13 @@
 use minfer_graph::KV_BLOCK_CELLS;
 use std::collections::BTreeSet;
 
-/// A sequence of one engine.
+/// A sequence of one engine. A slot that is used again gets another generation, so that an id of a released sequence never
+/// means its successor.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord)]
-pub struct SequenceId(u32);
+pub struct SequenceId {
+    slot: u32,
+    generation: u32,
+}
 
 /// Why an operation on the KV cache is refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -83,6 +87,8 @@ pub struct KvCache {
     users: Vec<u32>,
     free: BTreeSet<u32>,
     sequences: Vec<Option<Sequence>>,
+    /// Of the sequence that has, or will next have, each slot.
+    generations: Vec<u32>,
 }
 
 impl KvCache {
@@ -94,6 +100,7 @@ impl KvCache {
             users: vec![0; n_blocks as usize],
             free: (0..n_blocks).collect(),
             sequences: vec![None; n_sequences as usize],
+            generations: vec![0; n_sequences as usize],
         }
     }
 
@@ -102,13 +109,14 @@ impl KvCache {
         let limit = self.sequences.len() as u32;
         let slot = self.sequences.iter().position(Option::is_none).ok_or(KvError::NoSequence { limit })?;
         self.sequences[slot] = Some(Sequence::default());
-        Ok(SequenceId(slot as u32))
+        Ok(SequenceId { slot: slot as u32, generation: self.generations[slot] })
     }
 
     /// Gives a sequence's cells back.
     pub fn release(&mut self, id: SequenceId) -> Result<(), KvError> {
         self.cut(id, 0)?;
-        self.sequences[id.0 as usize] = None;
+        self.sequences[id.slot as usize] = None;
+        self.generations[id.slot as usize] = id.generation.wrapping_add(1);
         Ok(())
     }
 
@@ -121,7 +129,7 @@ impl KvCache {
     pub fn cut(&mut self, id: SequenceId, len: u32) -> Result<(), KvError> {
         let sequence = self.sequence(id)?;
         if len > sequence.len {
-            return Err(KvError::BeyondEnd { sequence: id.0, len: sequence.len, got: len });
+            return Err(KvError::BeyondEnd { sequence: id.slot, len: sequence.len, got: len });
         }
         let keep = len.div_ceil(KV_BLOCK_CELLS) as usize;
         let freed = self.sequence_mut(id)?.blocks.split_off(keep);
@@ -136,7 +144,7 @@ impl KvCache {
     pub fn fork(&mut self, id: SequenceId, len: u32) -> Result<SequenceId, KvError> {
         let sequence = self.sequence(id)?;
         if len > sequence.len {
-            return Err(KvError::BeyondEnd { sequence: id.0, len: sequence.len, got: len });
+            return Err(KvError::BeyondEnd { sequence: id.slot, len: sequence.len, got: len });
         }
         let blocks = sequence.blocks[..len.div_ceil(KV_BLOCK_CELLS) as usize].to_vec();
         let fork = self.create()?;
@@ -182,7 +190,7 @@ impl KvCache {
     pub fn cell(&self, id: SequenceId, position: u32) -> Result<u32, KvError> {
         let sequence = self.sequence(id)?;
         if position >= sequence.len {
-            return Err(KvError::BeyondEnd { sequence: id.0, len: sequence.len, got: position });
+            return Err(KvError::BeyondEnd { sequence: id.slot, len: sequence.len, got: position });
         }
         let block = sequence.blocks[(position / KV_BLOCK_CELLS) as usize];
         Ok(block * KV_BLOCK_CELLS + position % KV_BLOCK_CELLS)
@@ -199,11 +207,20 @@ impl KvCache {
     }
 
     fn sequence(&self, id: SequenceId) -> Result<&Sequence, KvError> {
-        self.sequences.get(id.0 as usize).and_then(Option::as_ref).ok_or(KvError::UnknownSequence(id.0))
+        self.check(id)?;
+        self.sequences.get(id.slot as usize).and_then(Option::as_ref).ok_or(KvError::UnknownSequence(id.slot))
     }
 
     fn sequence_mut(&mut self, id: SequenceId) -> Result<&mut Sequence, KvError> {
-        self.sequences.get_mut(id.0 as usize).and_then(Option::as_mut).ok_or(KvError::UnknownSequence(id.0))
+        self.check(id)?;
+        self.sequences.get_mut(id.slot as usize).and_then(Option::as_mut).ok_or(KvError::UnknownSequence(id.slot))
+    }
+
+    fn check(&self, id: SequenceId) -> Result<(), KvError> {
+        match self.generations.get(id.slot as usize) {
+            Some(&generation) if generation == id.generation => Ok(()),
+            _ => Err(KvError::UnknownSequence(id.slot)),
+        }
     }
 
     /// The lowest free block, so that a lone sequence fills the cache in order. The caller has counted the free ones.

@@ -27,7 +27,7 @@ pub use alloc::{GraphAllocator, KvRegions};
 pub use bind::{BoundPlan, InputSlot};
 pub use blueprint::{Blueprint, MemoryFigures};
 pub use cache::GraphCache;
-pub use config::{ContextChoice, ContextReason, DEFAULT_N_CTX, EngineConfig, choose_n_ctx};
+pub use config::{ContextChoice, ContextReason, DEFAULT_N_CTX, EngineConfig, MAX_N_CTX, MAX_N_UBATCH, choose_n_ctx};
 pub use engine::Engine;
 pub use error::EngineError;
 pub use kv::{KvCache, KvError, SequenceId};

@@ -8,9 +8,9 @@ use minfer_graph::NodeId;
 use minfer_plan::{Place, Plan};
 
 /// All bits set: a NaN as f32 and as f16, -1 as an integer.
-const POISON: u8 = 0xFF;
+pub(crate) const POISON: u8 = 0xFF;
 
-/// Fills dead bytes with NaN.
+/// Fills dead bytes of arenas with NaN. (The engine fills KV regions once, when it makes them.)
 pub(crate) struct Poison;
 
 impl Observer for Poison {

@@ -44,7 +44,7 @@ pub struct SamplerError {
 pub struct Sampler {
     params: SamplingParams,
     random: SplitMix,
-    /// `(id, logit)`, kept between calls so that sampling allocates nothing.
+    /// `(id, logit)`, kept between calls.
     candidates: Vec<(u32, f32)>,
 }
 

@@ -9,7 +9,7 @@ use crate::observe::{Observer, RunView};
 use crate::poison::Poison;
 use crate::scheduler::Scheduler;
 use minfer_graph::{BatchDims, GraphKind, GraphParams, KV_BLOCK_CELLS};
-use minfer_model::build_graph;
+use minfer_model::{build_graph, input};
 use minfer_plan::{PlanOptions, plan};
 use std::sync::Arc;
 
@@ -58,7 +58,7 @@ struct BatchInputs {
 
 impl Engine {
     /// Reads a batch. Tokens of one sequence follow each other in order; sequences may be mixed. On an error every sequence
-    /// is as it was before.
+    /// has the length it had before; unless a backend failed in a copy, what it holds is unchanged too.
     pub fn step(&mut self, batch: &[BatchToken]) -> Result<Logits, EngineError> {
         let dims = self.check_batch(batch)?;
         let lengths = self.lengths_before(batch)?;
@@ -92,7 +92,7 @@ impl Engine {
         let dims = BatchDims { n_tokens: batch.len() as u32, n_outputs: n_outputs as u32 };
         let output_limit = match self.kind_of(dims) {
             GraphKind::Decode => self.config.n_sequences,
-            GraphKind::Prefill => self.config.n_outputs.min(token_limit),
+            GraphKind::Prefill => self.config.output_capacity(),
         };
         if n_outputs > output_limit as usize {
             return too_large("output rows", n_outputs, output_limit);
@@ -193,12 +193,12 @@ impl Engine {
 impl BatchInputs {
     fn by_name(&self) -> [(&'static str, &[i32]); 6] {
         [
-            ("token_ids", &self.token_ids),
-            ("positions", &self.positions),
-            ("cells", &self.cells),
-            ("sequence_rows", &self.sequence_rows),
-            ("block_table", &self.block_table),
-            ("output_rows", &self.output_rows),
+            (input::TOKEN_IDS, &self.token_ids),
+            (input::POSITIONS, &self.positions),
+            (input::CELLS, &self.cells),
+            (input::SEQUENCE_ROWS, &self.sequence_rows),
+            (input::BLOCK_TABLE, &self.block_table),
+            (input::OUTPUT_ROWS, &self.output_rows),
         ]
     }
 }

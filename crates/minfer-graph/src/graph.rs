@@ -7,7 +7,6 @@ use crate::params::GraphParams;
 use crate::types::{Shape, ValueType};
 use minfer_gguf::DType;
 use serde::Serialize;
-use std::collections::HashMap;
 
 /// A node's place in the build order.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord, Serialize)]
@@ -140,11 +139,6 @@ impl Graph {
         self.ids().filter(|&id| matches!(self.node(id).op, Op::Input))
     }
 
-    /// Name to id of every node; names are unique in a verified graph.
-    pub fn names(&self) -> HashMap<&str, NodeId> {
-        self.ids().map(|id| (self.node(id).name.as_str(), id)).collect()
-    }
-
     /// Bytes of a node's value in the largest batch.
     pub fn capacity_bytes(&self, id: NodeId) -> u64 {
         let node = self.node(id);
@@ -164,6 +158,14 @@ pub enum GraphError {
         index: usize,
         /// The id named.
         input: u32,
+        /// Nodes there are.
+        n_nodes: usize,
+    },
+    /// An output that does not exist.
+    #[error("output {output} does not exist, the graph has {n_nodes} nodes")]
+    UnknownOutput {
+        /// The id named.
+        output: u32,
         /// Nodes there are.
         n_nodes: usize,
     },

@@ -7,6 +7,10 @@ use std::collections::HashSet;
 
 /// Names unique, operands present, no cycle, build order runnable, shapes and types by the rules.
 pub fn verify(graph: &Graph) -> Result<(), GraphError> {
+    let n_nodes = graph.nodes.len();
+    if let Some(output) = graph.outputs.iter().find(|id| id.index() >= n_nodes) {
+        return Err(GraphError::UnknownOutput { output: output.0, n_nodes });
+    }
     let mut names = HashSet::new();
     for node in &graph.nodes {
         if !names.insert(node.name.as_str()) {

@@ -16,7 +16,7 @@ pub enum Owner {
     Tokenizer,
     /// Scratch and stacks of worker threads.
     Threads,
-    /// Graphs, plans, logits on the host and other bookkeeping.
+    /// Logits on the host. Graphs and plans (a few hundred kilobytes) are not counted.
     Host,
 }
 

@@ -19,5 +19,5 @@ pub use ledger::{Ledger, LedgerLine, Owner};
 pub use minfer_memplan::{Certificate, LowerBound, Strategy, Verdict};
 pub use passes::{PlanFault, verify_plan};
 pub use pipeline::{PassRecord, PlanOptions, plan, plan_recorded};
-pub use plan::{Alias, ArenaFigures, ArenaPlan, Place, Plan, PlannedStep, Value};
+pub use plan::{Alias, AliasReason, ArenaFigures, ArenaPlan, Place, Plan, PlannedStep, Value};
 pub use print::{annotations, plan_text};

@@ -74,7 +74,7 @@ fn run(graph: &Graph, backends: &Backends, options: PlanOptions, seen: &mut Obse
     let draft = passes::transfer(&draft);
     seen("transfer", &|| draft_text(&draft, backends));
     verify(&draft.graph)?;
-    let lifetimes = passes::lifetimes(&draft, backends, options.strategy != Strategy::Naive);
+    let lifetimes = passes::lifetimes(&draft, backends);
     let plan = passes::place(draft, lifetimes, backends, options.strategy, fingerprint(graph))?;
     seen("lifetimes and place", &|| plan_text(&plan));
     passes::verify_plan(&plan, graph)?;

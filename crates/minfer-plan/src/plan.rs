@@ -34,8 +34,19 @@ pub struct Alias {
     pub of: NodeId,
     /// Which input of the operation that value is.
     pub input: usize,
-    /// The step that overwrites it: its last and only reader.
+    /// The step that overwrites it: its last reader.
     pub step: u32,
+    /// Why that is safe.
+    pub reason: AliasReason,
+}
+
+/// Why a value may be overwritten in the step that reads it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum AliasReason {
+    /// Nobody else reads it.
+    SoleReader,
+    /// It is added onto, and all its other readers have run before.
+    LastReader,
 }
 
 /// What the plan knows of a node's value.
@@ -139,10 +150,5 @@ impl Plan {
     pub fn kv_backend(&self, layer: u32) -> Option<BackendId> {
         let node = self.graph.ids().find(|&id| self.graph.node(id).op.kv_layer() == Some(layer))?;
         Some(self.backends[node.index()])
-    }
-
-    /// Bytes of all arenas.
-    pub fn arena_bytes(&self) -> u64 {
-        self.arenas.iter().map(|arena| arena.bytes).sum()
     }
 }

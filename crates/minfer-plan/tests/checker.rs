@@ -75,7 +75,7 @@ fn an_alias_with_a_second_reader_is_refused() {
         // The attention residual is read by the norm and by the feed-forward's sum.
         let (norm, of) = (id(plan, "blk.0.ffn_norm"), plan.graph.find("blk.0.attn_residual").unwrap());
         let step = plan.values[norm].live.start;
-        plan.values[norm].alias = Some(Alias { of, input: 0, step });
+        plan.values[norm].alias = Some(Alias { of, input: 0, step, reason: AliasReason::SoleReader });
         plan.values[norm].place = plan.values[of.index()].place;
     });
     assert!(matches!(fault, PlanFault::Alias { .. } | PlanFault::Place { .. }), "{fault}");
@@ -86,7 +86,7 @@ fn an_alias_of_an_operation_that_cannot_is_refused() {
     let fault = refused(|plan| {
         let (logits, of) = (id(plan, "logits"), plan.graph.find("output_norm").unwrap());
         let step = plan.values[logits].live.start;
-        plan.values[logits].alias = Some(Alias { of, input: 0, step });
+        plan.values[logits].alias = Some(Alias { of, input: 0, step, reason: AliasReason::SoleReader });
     });
     assert!(matches!(fault, PlanFault::Alias { .. }), "{fault}");
 }
@@ -146,4 +146,16 @@ fn misaligned_bytes_are_refused() {
         plan.values[at].place = Place::Arena { offset: offset + 4, bytes };
     });
     assert!(matches!(fault, PlanFault::Bounds { .. } | PlanFault::Overlap { .. }), "{fault}");
+}
+
+#[test]
+fn a_false_reason_is_refused() {
+    let fault = refused(|plan| {
+        let alias = plan.values.iter_mut().find_map(|value| value.alias.as_mut()).unwrap();
+        alias.reason = match alias.reason {
+            AliasReason::SoleReader => AliasReason::LastReader,
+            AliasReason::LastReader => AliasReason::SoleReader,
+        };
+    });
+    assert!(matches!(fault, PlanFault::Alias { .. }), "{fault}");
 }

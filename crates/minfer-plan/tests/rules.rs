@@ -201,8 +201,10 @@ fn alias_requires_sole_consumer_and_same_backend() {
 #[test]
 fn staging_is_planned() {
     let graph = llama(params(8), 2);
-    let fast =
-        TestCaps { name: "fast", priority: 1, filter: |k| !matches!(k.op, Op::RmsNorm { .. }), ..Default::default() };
+    // Norms and sums run elsewhere: the embedding is read there by both.
+    let elsewhere =
+        |kernel: &minfer_backend::Kernel| !matches!(kernel.op, Op::RmsNorm { .. } | Op::Add | Op::LinearAdd);
+    let fast = TestCaps { name: "fast", priority: 1, filter: elsewhere, ..Default::default() };
     let plan = plan(&graph, &[Arc::new(fast), Arc::new(TestCaps::default())], PlanOptions::default()).unwrap();
     let copies: Vec<&Node> = plan.graph.nodes.iter().filter(|node| matches!(node.op, Op::Copy)).collect();
     assert!(!copies.is_empty());
@@ -215,6 +217,10 @@ fn staging_is_planned() {
         assert!(seen.insert((copy.inputs[0], plan.backends[id.index()])), "two copies of one value");
     }
     assert_eq!(plan.arenas.len(), 2);
+    let embed = plan.graph.find("embed").unwrap();
+    let copy = copies.iter().find(|copy| copy.inputs == [embed]).expect("the embedding is copied");
+    let id = plan.graph.find(&copy.name).unwrap();
+    assert_eq!(plan.graph.readers()[id.index()].len(), 2, "one copy serves both readers");
     // The layer's KV cache stays on one backend.
     for layer in 0..2 {
         let on: Vec<BackendId> = plan
@@ -254,4 +260,16 @@ fn plans_are_deterministic() {
     let make = || plan(&llama(params(64), 3), &one(TestCaps::default()), PlanOptions::default()).unwrap();
     assert_eq!(make().fingerprint(), make().fingerprint());
     assert_eq!(plan_text(&make()), plan_text(&make()));
+}
+
+/// What the strategies would take is told truly whichever is in use.
+#[test]
+fn figures_do_not_depend_on_the_strategy() {
+    let plans = plan_all(&llama(params(64), 3));
+    for plan in &plans {
+        assert_eq!(plan.arenas[0].figures, plans[2].arenas[0].figures);
+    }
+    assert_eq!(plans[0].arenas[0].bytes, plans[0].arenas[0].figures.naive_bytes);
+    assert_eq!(plans[1].arenas[0].bytes, plans[1].arenas[0].figures.pool_bytes);
+    assert!(plans[0].values.iter().all(|value| value.alias.is_none()));
 }

@@ -44,7 +44,7 @@ pub fn open(path: impl AsRef<Path>) -> Result<Minfer, Error> {
 /// A file that is no model or one that is not supported, settings out of range, or too little memory. Each says what to do.
 pub fn open_with(path: impl AsRef<Path>, options: &Options) -> Result<Minfer, Error> {
     let model = Arc::new(Model::open(path)?);
-    let n_ctx = choose_n_ctx(options.n_ctx, 0, 0, model.spec.n_ctx_train)?.n_ctx;
+    let n_ctx = choose_n_ctx(options.n_ctx, 0, Some(0), model.spec.n_ctx_train)?.n_ctx;
     let backends = backends(options.backend, options.threads, options.simd)?;
     Minfer::new(model, backends, EngineConfig { n_ctx, ..options.config })
 }

@@ -79,7 +79,7 @@ fn prompt(model: &Model, text: String, settings: &Run) -> Result<Prompt> {
 
 /// Room for the prompt, and for the answer where its length is known.
 fn choose_context(model: &Model, prompt: &Prompt, settings: &Run) -> Result<ContextChoice> {
-    let n_predict = settings.generate.n_predict.unwrap_or(0);
+    let n_predict = settings.generate.n_predict;
     Ok(minfer::choose_n_ctx(settings.n_ctx, prompt.ids.len(), n_predict, model.spec.n_ctx_train)?)
 }
 

@@ -86,3 +86,16 @@ fn refusals_change_nothing() {
     assert_eq!(kv.append(b, 1), Err(KvError::NoBlocks { needed: 1, free: 0 }));
     assert_eq!(kv.blocks(a).unwrap(), kv.blocks(b).unwrap());
 }
+
+#[test]
+fn a_released_id_never_means_its_successor() {
+    let mut kv = KvCache::new(2 * BLOCK, 1, 2 * BLOCK);
+    let old = kv.create().unwrap();
+    kv.release(old).unwrap();
+    let new = kv.create().unwrap();
+    kv.append(new, 3).unwrap();
+    assert!(matches!(kv.cut(old, 0), Err(KvError::UnknownSequence(_))));
+    assert!(matches!(kv.append(old, 1), Err(KvError::UnknownSequence(_))));
+    assert!(matches!(kv.release(old), Err(KvError::UnknownSequence(_))));
+    assert_eq!(kv.len(new).unwrap(), 3);
+}

@@ -5,7 +5,7 @@
 //! still reads.
 
 use crate::draft::{Backends, Draft, kernel_of};
-use crate::plan::{Alias, PlannedStep};
+use crate::plan::{Alias, AliasReason, PlannedStep};
 use minfer_graph::{Graph, NodeId, Op};
 use std::ops::Range;
 
@@ -18,7 +18,7 @@ pub(crate) struct Lifetimes {
     pub alias: Vec<Option<Alias>>,
 }
 
-pub(crate) fn lifetimes(draft: &Draft, backends: &Backends, in_place: bool) -> Lifetimes {
+pub(crate) fn lifetimes(draft: &Draft, backends: &Backends) -> Lifetimes {
     let graph = &draft.graph;
     let executed = executed_nodes(graph);
     let mut step_of: Vec<Option<u32>> = vec![None; graph.nodes.len()];
@@ -27,10 +27,8 @@ pub(crate) fn lifetimes(draft: &Draft, backends: &Backends, in_place: bool) -> L
     }
     let byte_readers = byte_readers(graph, &step_of);
     let live = live_ranges(graph, &step_of, &byte_readers, executed.len() as u32);
-    let alias = graph
-        .ids()
-        .map(|id| step_of[id.index()].filter(|_| in_place).and_then(|step| alias_of(draft, &byte_readers, id, step)))
-        .collect();
+    let alias =
+        graph.ids().map(|id| step_of[id.index()].and_then(|step| alias_of(draft, &byte_readers, id, step))).collect();
     let (mut steps, mut workspace_bytes) = (Vec::new(), Vec::new());
     for id in executed {
         let node = graph.node(id);
@@ -102,5 +100,7 @@ fn alias_of(draft: &Draft, byte_readers: &[Vec<NodeId>], id: NodeId, step: u32) 
             && !graph.outputs.contains(&of)
     };
     let input = *allowed.iter().find(takes_over)?;
-    Some(Alias { of: node.inputs[input], input, step })
+    let of = node.inputs[input];
+    let reason = if byte_readers[of.index()].len() == 1 { AliasReason::SoleReader } else { AliasReason::LastReader };
+    Some(Alias { of, input, step, reason })
 }

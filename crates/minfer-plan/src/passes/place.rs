@@ -26,20 +26,20 @@ pub(crate) fn place(
     for (index, caps) in backends.iter().enumerate() {
         let backend = BackendId(index as u8);
         let collect = |in_place| Buffers::collect(&draft, backend, &lifetimes, in_place);
-        let buffers = collect(true);
-        if buffers.owners.is_empty() {
+        let (shared, alone) = (collect(true), collect(false));
+        if alone.owners.is_empty() {
             continue;
         }
         let alignment = caps.alignment();
         let failed = |error| PlanError::Place { backend: caps.name().to_string(), error };
-        let solve = |strategy| minfer_memplan::place(&buffers.problem(alignment), strategy).map_err(failed);
-        let naive = minfer_memplan::place(&collect(false).problem(alignment), Strategy::Naive).map_err(failed)?;
+        let solve = |strategy| minfer_memplan::place(&shared.problem(alignment), strategy).map_err(failed);
+        let naive = minfer_memplan::place(&alone.problem(alignment), Strategy::Naive).map_err(failed)?;
         let (pool, planned) = (solve(Strategy::Pool)?, solve(Strategy::Planned)?);
         let figures = figures(&naive, &pool, &planned);
-        let chosen = match strategy {
-            Strategy::Naive => solve(Strategy::Naive)?,
-            Strategy::Pool => pool,
-            Strategy::Planned => planned,
+        let (buffers, chosen) = match strategy {
+            Strategy::Naive => (alone, naive),
+            Strategy::Pool => (shared, pool),
+            Strategy::Planned => (shared, planned),
         };
         let bytes = chosen.placement.height;
         if let Some(limit) = caps.max_region_bytes().filter(|&limit| bytes > limit) {
@@ -66,7 +66,7 @@ pub(crate) fn place(
     let values = places
         .into_iter()
         .zip(lifetimes.live)
-        .zip(lifetimes.alias)
+        .zip(lifetimes.alias.into_iter().map(|alias| alias.filter(|_| strategy != Strategy::Naive)))
         .map(|((place, live), alias)| Value { live, place, alias })
         .collect();
     let Draft { graph, backends } = draft;

@@ -2,7 +2,7 @@
 //! nothing and uses no result of the passes before it but the plan itself. Plain O(n²).
 
 use crate::fingerprint::fingerprint;
-use crate::plan::{Place, Plan, Value};
+use crate::plan::{AliasReason, Place, Plan, Value};
 use minfer_graph::{Graph, Node, NodeId, Op};
 use std::ops::Range;
 
@@ -219,11 +219,14 @@ impl Checker<'_> {
         }
     }
 
-    /// The alias must follow from the graph alone: property of the operation, sole reader, same size, same backend.
+    /// The alias must follow from the graph alone: property of the operation, sole reader (or, for a
+    /// sum, last reader), same size, same backend.
     fn alias(&self, id: NodeId) -> Result<(), PlanFault> {
         let Some(alias) = self.value(id).alias else { return Ok(()) };
         let (node, of) = (self.node(id), alias.of);
         let source = self.node(of);
+        let reading = self.reading_steps(of);
+        let expected = if reading.len() == 1 { AliasReason::SoleReader } else { AliasReason::LastReader };
         let positions: Vec<usize> = (0..node.inputs.len()).filter(|&n| node.inputs[n] == of).collect();
         let allowed = node.op.in_place_inputs();
         let reason = if !positions.contains(&alias.input) {
@@ -232,10 +235,12 @@ impl Checker<'_> {
             "the operation does not work in place on that input"
         } else if self.step_of[id.index()] != Some(alias.step) {
             "another step writes it"
-        } else if self.reading_steps(of).last() != Some(&alias.step) {
+        } else if reading.last() != Some(&alias.step) {
             "the overwritten value is read later"
-        } else if self.reading_steps(of).len() > 1 && !node.op.accumulates() {
+        } else if reading.len() > 1 && !node.op.accumulates() {
             "the overwritten value has another reader"
+        } else if alias.reason != expected {
+            "the reason stated is not the true one"
         } else if matches!(source.op, Op::Input) || self.graph.outputs.contains(&of) {
             "the overwritten value is pinned"
         } else if (source.shape, source.ty) != (node.shape, node.ty) {
