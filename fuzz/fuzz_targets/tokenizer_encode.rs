@@ -6,8 +6,16 @@ use minfer_text::{
     TokenizerSpec,
 };
 
-const PRE: [PreTokenizer; 5] =
-    [PreTokenizer::Smollm, PreTokenizer::Qwen2, PreTokenizer::LlamaBpe, PreTokenizer::Gpt2, PreTokenizer::Default];
+const PRE: [PreTokenizer; 8] = [
+    PreTokenizer::Smollm,
+    PreTokenizer::Qwen2,
+    PreTokenizer::LlamaBpe,
+    PreTokenizer::Gpt2,
+    PreTokenizer::Default,
+    PreTokenizer::Qwen35,
+    PreTokenizer::Falcon,
+    PreTokenizer::DeepseekCoder,
+];
 
 /// The first byte chooses the tokenizer, the rest is the text.
 fn body(data: &[u8]) {

@@ -16,7 +16,7 @@ pub struct TokenizerSpec {
     pub add_bos: bool,
     /// Whether encoding with `add_special` ends with `special.eos`.
     pub add_eos: bool,
-    /// Whether text gets a space in front, at the text start only (SentencePiece).
+    /// Whether text gets a space in front (SentencePiece): at its start, and where a begin token starts it anew.
     pub add_space_prefix: bool,
 }
 

@@ -70,7 +70,49 @@ impl SpecialIndex {
         best
     }
 
+    /// The control and unknown tokens among them, to look for at the edges of a text.
+    pub(crate) fn control_edges<'a>(&'a self, vocab: &'a Vocab) -> ControlEdges<'a> {
+        let is_control = |&id: &u32| vocab.kind(id) != Some(TokenKind::UserDefined);
+        let ids = self.sorted.iter().copied().filter(is_control);
+        let texts: Vec<&[u8]> = ids.filter_map(|id| vocab.bytes(id)).collect();
+        let mut inner = [false; 256];
+        texts.iter().flat_map(|text| &text[1..]).for_each(|&byte| inner[usize::from(byte)] = true);
+        ControlEdges { index: self, vocab, texts, inner }
+    }
+
     pub(crate) fn heap_bytes(&self) -> usize {
         self.sorted.capacity() * size_of::<u32>() + size_of_val(&*self.starts)
+    }
+}
+
+/// Finds control tokens that lie in a text or reach over one of its ends.
+pub(crate) struct ControlEdges<'a> {
+    index: &'a SpecialIndex,
+    vocab: &'a Vocab,
+    /// Of the control and unknown tokens, sorted.
+    texts: Vec<&'a [u8]>,
+    /// Whether a byte is in some text, not as its first.
+    inner: [bool; 256],
+}
+
+impl ControlEdges<'_> {
+    /// Whether `rest`, the rest of a text, begins with a control token or is the begin of one.
+    pub(crate) fn start_at(&self, rest: &[u8]) -> bool {
+        if !rest.first().is_some_and(|&first| self.index.may_start(first)) {
+            return false;
+        }
+        let found = self.index.longest(self.vocab, rest, usize::MAX);
+        let is_control = |id| self.vocab.kind(id) != Some(TokenKind::UserDefined);
+        found.is_some_and(|(id, _)| is_control(id))
+            || rest.len() < MAX_LEN_BYTES && {
+                let after = self.texts.partition_point(|&text| text < rest);
+                self.texts.get(after).is_some_and(|text| text.starts_with(rest))
+            }
+    }
+
+    /// Whether `text` begins with the end of a control token, at least one byte short of all of it.
+    pub(crate) fn end_in(&self, text: &[u8]) -> bool {
+        let ends_in = |token: &[u8]| (1..token.len()).any(|at| text.starts_with(&token[at..]));
+        text.first().is_some_and(|&first| self.inner[usize::from(first)]) && self.texts.iter().any(|text| ends_in(text))
     }
 }

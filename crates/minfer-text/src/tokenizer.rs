@@ -6,10 +6,10 @@ use std::borrow::Cow;
 use crate::bpe::{Bpe, Scratch};
 use crate::end_tokens::{EndToken, end_tokens};
 use crate::spec::{SpecialTokens, TokenKind, TokenizerKind, TokenizerSpec};
-use crate::special::SpecialIndex;
+use crate::special::{ControlEdges, SpecialIndex};
 use crate::spm::Spm;
 use crate::vocab::{ESCAPED_SPACE, Spelling, Vocab, unescape_spaces};
-use crate::{PreTokenizer, TextError};
+use crate::{PreTokenizer, Prompt, TextError};
 
 /// Text ↔ ids for one vocabulary. Immutable; share it by reference.
 pub struct Tokenizer {
@@ -141,6 +141,16 @@ impl Tokenizer {
         self.encode_spans(text.as_bytes(), &spans, add_special)
     }
 
+    /// The ids of a rendered prompt. Where the specification asks for the begin token and the template did not write it,
+    /// it is added: exactly one either way.
+    pub fn encode_prompt(&self, prompt: &Prompt) -> Vec<u32> {
+        let mut ids = self.encode_parts(&prompt.parts(), false);
+        if let Some(bos) = self.special.bos.filter(|bos| self.add_bos && ids.first() != Some(bos)) {
+            ids.insert(0, bos);
+        }
+        ids
+    }
+
     fn encode_spans(&self, text: &[u8], spans: &[Span], add_special: bool) -> Vec<u32> {
         // Most text has 3 to 5 bytes per token.
         let mut out = Vec::with_capacity(text.len() / 3 + 2);
@@ -149,7 +159,7 @@ impl Tokenizer {
         }
         let mut scratch = Scratch::default();
         let mut spans = spans.iter().peekable();
-        let (mut at, mut raw_start) = (0, 0);
+        let (mut at, mut raw_start, mut starts_text) = (0, 0, true);
         while at < text.len() {
             if !self.special_index.may_start(text[at]) {
                 at += 1;
@@ -162,15 +172,16 @@ impl Tokenizer {
             };
             match self.special_index.longest(&self.vocab, &text[at..], control_limit) {
                 Some((id, len)) => {
-                    self.encode_raw(&text[raw_start..at], raw_start == 0, &mut scratch, &mut out);
+                    self.encode_raw(&text[raw_start..at], starts_text, &mut scratch, &mut out);
                     out.push(id);
+                    starts_text = self.special.bos == Some(id);
                     at += len;
                     raw_start = at;
                 }
                 None => at += 1,
             }
         }
-        self.encode_raw(&text[raw_start..], raw_start == 0, &mut scratch, &mut out);
+        self.encode_raw(&text[raw_start..], starts_text, &mut scratch, &mut out);
         if add_special && self.add_eos {
             out.extend(self.special.eos);
         }
@@ -248,6 +259,7 @@ impl Tokenizer {
     /// up to date.
     pub(crate) fn piece(&self, id: u32, show_special: bool, at_start: &mut bool) -> &[u8] {
         let bytes = self.vocab.bytes(id).unwrap_or_default();
+        *at_start |= self.special.bos == Some(id);
         match self.vocab.kind(id) {
             Some(TokenKind::Control | TokenKind::Unknown) if show_special => bytes,
             None | Some(TokenKind::Control | TokenKind::Unknown) => &[],
@@ -295,13 +307,9 @@ impl Tokenizer {
         self.add_bos
     }
 
-    /// Whether `text` begins with the spelling of a control or unknown token.
-    pub(crate) fn control_starts(&self, text: &[u8]) -> bool {
-        text.first().is_some_and(|&first| self.special_index.may_start(first))
-            && self
-                .special_index
-                .longest(&self.vocab, text, usize::MAX)
-                .is_some_and(|(id, _)| self.vocab.kind(id) != Some(TokenKind::UserDefined))
+    /// Where control tokens could be read that overlap user text: with their first byte in it, or with their last.
+    pub(crate) fn control_edges(&self) -> ControlEdges<'_> {
+        self.special_index.control_edges(&self.vocab)
     }
 
     /// Bytes on the heap that live as long as the tokenizer.

@@ -8,7 +8,8 @@
 
 use std::ops::Range;
 
-use crate::{ChatInput, PromptPart, TextError, Tokenizer};
+use crate::special::ControlEdges;
+use crate::{ChatInput, PromptPart, TextError};
 
 const MARKS: Range<u32> = 0xfdd0..0xfdf0;
 
@@ -107,11 +108,14 @@ fn each_string(json: &serde_json::Value, see: &mut dyn FnMut(&str)) {
     }
 }
 
-/// `text` with a mark before each place where a control token could be read.
-pub(super) fn mark_control(text: &str, mark: char, tokenizer: &Tokenizer) -> String {
+/// `text` with a mark before each place where a control token could be read, or be put together with what the template
+/// writes before or after it. Not marked is text that is an inner part of a token's spelling: `<|{{ role }}|>` is how
+/// templates make one of a role.
+pub(super) fn mark_control(text: &str, mark: char, edges: &ControlEdges<'_>) -> String {
     let mut out = String::with_capacity(text.len());
     for (at, c) in text.char_indices() {
-        if !c.is_whitespace() && tokenizer.control_starts(&text.as_bytes()[at..]) {
+        let rest = &text.as_bytes()[at..];
+        if !c.is_whitespace() && (edges.start_at(rest) || at == 0 && edges.end_in(rest)) {
             out.push(mark);
         }
         out.push(c);

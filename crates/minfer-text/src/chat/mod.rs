@@ -2,7 +2,9 @@
 //! a vocabulary, except to tell which user text looks like a control token.
 //!
 //! A template comes with a model file and is untrusted: its steps, its recursion, its output
-//! and its source are limited. The environment is the one Hugging Face's libraries give to
+//! and its source are limited, and no nesting overflows the stack (see `stack`). What is not limited is time: the engine
+//! counts no steps while it compares or prints one value, and a value that holds another twice, level by level, takes
+//! exponentially long. The environment is the one Hugging Face's libraries give to
 //! templates (`trim_blocks`, `lstrip_blocks`, loop controls, Python's string methods,
 //! `raise_exception`, `strftime_now`, their `tojson`). Known differences: iterating in `None`
 //! gives nothing instead of an error; `'x'|safe + y` does not escape `y`; a float that is
@@ -33,13 +35,16 @@ pub struct ChatTemplate {
     limits: ChatLimits,
 }
 
+/// Steps that each string of the input adds to those of [`ChatLimits`]; a message has two or more.
+const STEPS_PER_TEXT: u64 = 500;
+
 /// How much a template may use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ChatLimits {
     /// Length of the template's source.
     pub source_bytes: usize,
-    /// Steps of one rendering: about one per instruction and per 64 bytes made. The length
-    /// of the input in bytes adds a sixteenth, enough to copy it four times.
+    /// Steps of one rendering without any input: about one per instruction and per 64 bytes made. Each string of the
+    /// input adds 500, each 16 bytes of them one more, enough to copy them four times.
     pub steps: u64,
     /// Depth of nested blocks and macro calls.
     pub recursion: usize,
@@ -48,9 +53,10 @@ pub struct ChatLimits {
 }
 
 impl Default for ChatLimits {
-    /// Published templates are below 20 KB and take some 100 steps per message.
+    /// Published templates are below 20 KB and take less than 600 steps and 30 to 230 per message; one takes
+    /// 4 times the square of the number of messages.
     fn default() -> Self {
-        Self { source_bytes: 128 << 10, steps: 250_000, recursion: 200, output_bytes: 64 << 20 }
+        Self { source_bytes: 64 << 10, steps: 20_000, recursion: 200, output_bytes: 64 << 20 }
     }
 }
 
@@ -111,8 +117,8 @@ impl ChatTemplate {
         if source.len() > limits.source_bytes {
             return Err(TextError::TemplateLimit { what: "bytes of template", limit: limits.source_bytes as u64 });
         }
-        // Each level of a syntax tree takes two bytes of source or more.
-        let levels = source.len() as u64 / 2;
+        // Each level of a syntax tree takes a byte of source or more.
+        let levels = source.len() as u64;
         let env = stack::with_room_for(levels, || environment(source, limits))?;
         Ok(Self { env, limits })
     }
@@ -127,14 +133,15 @@ impl ChatTemplate {
     }
 
     /// The prompt for a conversation, in which the stretches of user text that spell a
-    /// control token of `tokenizer` are marked. Its [`Prompt::parts`] are for
-    /// [`Tokenizer::encode_parts`], without `add_special`.
+    /// control token of `tokenizer` are marked. It is for
+    /// [`Tokenizer::encode_prompt`].
     ///
     /// # Errors
     /// As [`Self::render`].
     pub fn render_prompt(&self, input: &ChatInput<'_>, tokenizer: &Tokenizer) -> Result<Prompt, TextError> {
         let mark = guard::free_mark(input)?;
-        let guard = |text: &str| guard::mark_control(text, mark, tokenizer).into();
+        let edges = tokenizer.control_edges();
+        let guard = |text: &str| guard::mark_control(text, mark, &edges).into();
         let rendered = self.render_with(input, &|json| json::to_value(json, &guard))?;
         Ok(Prompt::from_marked(&rendered, mark))
     }
@@ -144,9 +151,9 @@ impl ChatTemplate {
         input: &ChatInput<'_>,
         to_value: &(dyn Fn(&serde_json::Value) -> Result<Value, Error> + Sync),
     ) -> Result<String, TextError> {
-        let mut input_bytes = 0;
-        guard::each_text(input, &mut |text| input_bytes += text.len() as u64);
-        let limits = ChatLimits { steps: self.limits.steps.saturating_add(input_bytes / 16), ..self.limits };
+        let mut for_input = 0;
+        guard::each_text(input, &mut |text| for_input += STEPS_PER_TEXT + text.len() as u64 / 16);
+        let limits = ChatLimits { steps: self.limits.steps.saturating_add(for_input), ..self.limits };
         stack::with_room_for(limits.steps, || self.run(input, to_value, limits))
     }
 
@@ -186,6 +193,9 @@ fn environment(source: &str, limits: ChatLimits) -> Result<Environment<'static>,
     env.add_filter("tojson", json::tojson);
     env.add_filter("fromjson", json::fromjson);
     env.add_function("raise_exception", raise_exception);
+    // They indent: the size of what they print is the square of the depth, and no limit counts it in time.
+    env.remove_filter("pprint");
+    env.remove_global("debug");
     env.add_template_owned(NAME, generation::strip(source)).map_err(failed)?;
     Ok(env)
 }

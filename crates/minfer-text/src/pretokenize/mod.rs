@@ -17,10 +17,16 @@ pub enum PreTokenizer {
     Smollm,
     /// Qwen2, Qwen3: as Llama 3, but each digit alone.
     Qwen2,
+    /// Qwen 3.5: as Qwen2, but combining marks belong to words.
+    Qwen35,
     /// Llama 3: digits in groups of up to three.
     LlamaBpe,
     /// GPT-2.
     Gpt2,
+    /// Falcon: punctuation runs, GPT-2, digits in groups of three.
+    Falcon,
+    /// DeepSeek-Coder: line ends, letters, punctuation, CJK and each digit alone.
+    DeepseekCoder,
     /// Files that name no other: punctuation runs, GPT-2, digits in groups of three.
     Default,
 }
@@ -51,6 +57,9 @@ const NAMES: &[(&str, PreTokenizer)] = &[
     ("deepseek-r1-qwen", PreTokenizer::Qwen2),
     ("stablelm2", PreTokenizer::Qwen2),
     ("hunyuan", PreTokenizer::Qwen2),
+    ("qwen35", PreTokenizer::Qwen35),
+    ("falcon", PreTokenizer::Falcon),
+    ("deepseek-coder", PreTokenizer::DeepseekCoder),
 ];
 
 impl PreTokenizer {
@@ -68,9 +77,16 @@ impl PreTokenizer {
         match self {
             Self::Gpt2 => &[Pass::Gpt2],
             Self::Smollm => &[Pass::EachNumber, Pass::Gpt2],
-            Self::LlamaBpe => &[Pass::Cl100k { max_digits: 3 }],
-            Self::Qwen2 => &[Pass::Cl100k { max_digits: 1 }],
-            Self::Default => &[Pass::PunctuationRuns, Pass::Gpt2, Pass::NumberRuns, Pass::AsciiDigitTriples],
+            Self::LlamaBpe => &[Pass::Cl100k { max_digits: 3, marks_are_letters: false }],
+            Self::Qwen2 => &[Pass::Cl100k { max_digits: 1, marks_are_letters: false }],
+            Self::Qwen35 => &[Pass::Cl100k { max_digits: 1, marks_are_letters: true }],
+            Self::Falcon => &[Pass::PunctuationRuns { backtick: true }, Pass::Gpt2, Pass::AsciiDigitTriples],
+            Self::DeepseekCoder => {
+                &[Pass::EachNewline, Pass::SpacedLetters, Pass::SpacedPunctuation, Pass::CjkRuns, Pass::EachNumber]
+            }
+            Self::Default => {
+                &[Pass::PunctuationRuns { backtick: false }, Pass::Gpt2, Pass::NumberRuns, Pass::AsciiDigitTriples]
+            }
         }
     }
 

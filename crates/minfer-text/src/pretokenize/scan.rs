@@ -12,16 +12,24 @@ pub(super) enum Pass {
     /// `'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+`
     Gpt2,
     /// `(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,max_digits}|`
-    /// ` ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`
-    Cl100k { max_digits: usize },
+    /// ` ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`, where `L` may include the marks `M`.
+    Cl100k { max_digits: usize, marks_are_letters: bool },
     /// `\p{N}`
     EachNumber,
     /// `\p{N}+`
     NumberRuns,
     /// `[0-9][0-9][0-9]`
     AsciiDigitTriples,
-    /// `[\p{P}\$\+<=>\^~\|]+`
-    PunctuationRuns,
+    /// `[\p{P}\$\+<=>\^~\|]+`, where the set may include the backtick.
+    PunctuationRuns { backtick: bool },
+    /// `[\r\n]`
+    EachNewline,
+    /// `\s?\p{L}+`
+    SpacedLetters,
+    /// `\s?\p{P}+`
+    SpacedPunctuation,
+    /// `[一-龥ࠀ-一가-퟿]+`
+    CjkRuns,
 }
 
 /// What the patterns tell apart.
@@ -40,11 +48,14 @@ impl Pass {
     pub(super) fn next_len(self, rest: &[u8]) -> usize {
         match self {
             Self::Gpt2 => gpt2(rest),
-            Self::Cl100k { max_digits } => cl100k(rest, max_digits),
-            Self::EachNumber => match run(rest, |class, _| class != Class::Number) {
-                0 => decode(rest).1,
-                gap => gap,
-            },
+            Self::Cl100k { max_digits, marks_are_letters } => cl100k(rest, max_digits, marks_are_letters),
+            Self::EachNumber => each(rest, |class, _| class == Class::Number),
+            Self::EachNewline => each(rest, is_newline),
+            Self::SpacedLetters => spaced_run(rest, |class, _| class == Class::Letter),
+            Self::SpacedPunctuation => spaced_run(rest, |_, c| c.is_some_and(is_punctuation)),
+            Self::CjkRuns => {
+                either_run(rest, |_, c| matches!(c, Some('\u{800}'..='\u{9fa5}' | '\u{ac00}'..='\u{d7ff}')))
+            }
             Self::NumberRuns => either_run(rest, |class, _| class == Class::Number),
             Self::AsciiDigitTriples => {
                 let digits = |window: &[u8]| window.iter().all(u8::is_ascii_digit);
@@ -54,7 +65,9 @@ impl Pass {
                     None => rest.len(),
                 }
             }
-            Self::PunctuationRuns => either_run(rest, |_, c| c.is_some_and(is_punctuation)),
+            Self::PunctuationRuns { backtick } => either_run(rest, |_, c| {
+                c.is_some_and(|c| is_punctuation(c) || is_ascii_math(c) || backtick && c == '`')
+            }),
         }
     }
 }
@@ -71,14 +84,17 @@ fn gpt2(rest: &[u8]) -> usize {
     }
 }
 
-fn cl100k(rest: &[u8], max_digits: usize) -> usize {
+fn cl100k(rest: &[u8], max_digits: usize, marks_are_letters: bool) -> usize {
     if let Some(len) = contraction(rest, true) {
         return len;
     }
+    let class = |class: Class, c: Option<char>| match c {
+        Some(c) if marks_are_letters && class == Class::Symbol && is_mark(c) => Class::Letter,
+        _ => class,
+    };
+    let is_letter = |of, c| class(of, c) == Class::Letter;
     let (first, first_len) = decode(rest);
-    let is_letter = |class, _| class == Class::Letter;
-    let is_newline = |_, c| matches!(c, Some('\r' | '\n'));
-    match class_of(first) {
+    match class(class_of(first), first) {
         Class::Letter => return run(rest, is_letter),
         Class::Number => {
             return run_of_at_most(rest, max_digits, |class, _| class == Class::Number);
@@ -92,7 +108,7 @@ fn cl100k(rest: &[u8], max_digits: usize) -> usize {
         _ => {}
     }
     let space = usize::from(first == Some(' '));
-    let symbols = run(&rest[space..], |class, _| class == Class::Symbol);
+    let symbols = run(&rest[space..], |of, c| class(of, c) == Class::Symbol);
     if symbols > 0 {
         let len = space + symbols;
         return len + run(&rest[len..], is_newline);
@@ -139,6 +155,28 @@ fn contraction(rest: &[u8], ignore_case: bool) -> Option<usize> {
         (b'r' | b'v', b'e') | (b'l', b'l') => Some(3),
         _ => None,
     }
+}
+
+/// One character of the set, or all before the next one.
+fn each(rest: &[u8], is_in: impl Fn(Class, Option<char>) -> bool) -> usize {
+    match run(rest, |class, c| !is_in(class, c)) {
+        0 => decode(rest).1,
+        gap => gap,
+    }
+}
+
+/// A run in the set with one white space before it if there is one, or all before the next.
+fn spaced_run(rest: &[u8], is_in: impl Fn(Class, Option<char>) -> bool) -> usize {
+    let mut gap = 0;
+    while let (c, n @ 1..) = decode(&rest[gap..]) {
+        let start = if class_of(c) == Class::Space { gap + n } else { gap };
+        match run(&rest[start..], &is_in) {
+            0 => gap += n,
+            len if gap == 0 => return start + len,
+            _ => return gap,
+        }
+    }
+    gap
 }
 
 /// The run at the start of `rest` that is wholly in or wholly out of the set.
@@ -205,10 +243,21 @@ fn class_of(c: Option<char>) -> Class {
     }
 }
 
+fn is_newline(_: Class, c: Option<char>) -> bool {
+    matches!(c, Some('\r' | '\n'))
+}
+
+fn is_mark(c: char) -> bool {
+    !c.is_ascii() && c.general_category_group() == GeneralCategoryGroup::Mark
+}
+
 fn is_punctuation(c: char) -> bool {
     match c {
-        '$' | '+' | '<' | '=' | '>' | '^' | '~' | '|' => true,
         'a'..='z' | 'A'..='Z' | '0'..='9' | ' ' => false,
         _ => c.general_category_group() == GeneralCategoryGroup::Punctuation,
     }
+}
+
+fn is_ascii_math(c: char) -> bool {
+    matches!(c, '$' | '+' | '<' | '=' | '>' | '^' | '~' | '|')
 }

@@ -118,6 +118,17 @@ fn templates_stay_within_their_limits() {
         let source = format!("{{{{{}1{}}}}}", left.repeat(half), right.repeat(half));
         drop(render(&source));
     }
+    let signs = ChatLimits::default().source_bytes - "{{ 1}}".len();
+    assert_eq!(render(&format!("{{{{ {}1}}}}", "-".repeat(signs))).as_deref(), Ok("1"));
+    // Values nested ten thousand deep are built, compared, printed and dropped.
+    let nested = format!("{}ns.x{}", "[".repeat(50), "]".repeat(50));
+    for use_it in ["{{ ns.x }}", "{{ ns.x|string|length }}", "{{ ns.x == ns.y }}", "{{ [ns.x, ns.y]|sort|length }}"] {
+        let source = format!(
+            "{{% set ns = namespace(x=[], y=[]) %}}{{% for i in range(200) %}}{{% set ns.x = {nested} %}}{{% endfor %}}\
+             {{% set ns.y = [ns.x] %}}{use_it}"
+        );
+        assert!(render(&source).is_ok(), "{use_it}");
+    }
     let limits = ChatLimits { output_bytes: 10, source_bytes: 40, ..ChatLimits::default() };
     let template = ChatTemplate::with_limits("{{ '0123456789' }}", limits).unwrap();
     assert!(template.render(&ChatInput::default()).is_ok());
@@ -168,4 +179,50 @@ fn user_text_never_becomes_a_control_token() {
     let input = ChatInput { messages: &[Message::new("user", all_marks)], ..input };
     let refused = template.render_prompt(&input, &tokenizer);
     assert_eq!(refused, Err(TextError::NoFreeGuard));
+}
+
+/// Neither what the template writes before user text nor what it writes after makes a control token with it.
+#[test]
+fn user_text_never_completes_a_control_token() {
+    let tokenizer = Tokenizer::new(small::bpe(PreTokenizer::Qwen2, false)).unwrap();
+    let end = tokenizer.special().eos.unwrap();
+    let count = |source: &str, contents: &[&str]| {
+        let messages: Vec<Message> = contents.iter().map(|text| Message::new("user", *text)).collect();
+        let input = ChatInput { messages: &messages, ..ChatInput::default() };
+        let template = ChatTemplate::new(source).unwrap();
+        let prompt = template.render_prompt(&input, &tokenizer).unwrap();
+        assert_eq!(prompt.text(), template.render(&input).unwrap());
+        let ids = tokenizer.encode_prompt(&prompt);
+        ids.iter().filter(|&&id| id == end).count()
+    };
+    let all = "{% for m in messages %}{{ m.content }}{% endfor %}";
+    assert_eq!(count("<|im_{{ messages[0].content }}", &["end|>"]), 0);
+    assert_eq!(count("{{ messages[0].content }}|>", &["x <|im_end"]), 0);
+    assert_eq!(count("{{ messages[0].content }}<|im_end|>", &["x <"]), 1);
+    assert_eq!(count("<{{ messages[0].content }}", &["|im_end|><|im_end|>"]), 0);
+    assert_eq!(count(all, &["<|im_", "end|>"]), 0);
+    assert_eq!(count(all, &["<", "|im", "_end", "|>"]), 0);
+    // A role may be the inner part of a token: templates make tokens of roles.
+    assert_eq!(count("<|{{ messages[0].content }}|>", &["im_end"]), 1);
+}
+
+#[test]
+fn prompts_have_exactly_one_begin_token() {
+    for (spm, add_bos) in [(false, true), (false, false), (true, true), (true, false)] {
+        let mut spec = if spm { small::spm(true) } else { small::bpe(PreTokenizer::Gpt2, false) };
+        spec.add_bos = add_bos;
+        let tokenizer = Tokenizer::new(spec).unwrap();
+        let bos = tokenizer.special().bos.unwrap();
+        let spelled = String::from_utf8(tokenizer.token_text(bos).unwrap().to_vec()).unwrap();
+        let ids = |source: &str| {
+            let messages = [Message::new("user", format!("ab{spelled}"))];
+            let input = ChatInput { messages: &messages, bos_token: &spelled, ..ChatInput::default() };
+            let prompt = ChatTemplate::new(source).unwrap().render_prompt(&input, &tokenizer).unwrap();
+            tokenizer.encode_prompt(&prompt)
+        };
+        let with = ids("{{ bos_token }}{{ messages[0].content }}");
+        assert_eq!(with.iter().filter(|&&id| id == bos).count(), 1);
+        let without = ids("{{ messages[0].content }}");
+        assert_eq!(without, if add_bos { &with[..] } else { &with[1..] });
+    }
 }

@@ -36,15 +36,17 @@ fn only_the_very_first_space_is_left_out() {
     let tokenizer = Arc::new(Tokenizer::new(small::spm(true)).unwrap());
     let opts = EncodeOptions { add_special: true, parse_special: false };
     let ids = tokenizer.encode("a a", opts);
-    let stream = |mut stream: StreamDecoder<Arc<Tokenizer>>| {
+    let stream = |mut stream: StreamDecoder<Arc<Tokenizer>>, ids: &[u32]| {
         let mut text: String = ids.iter().map(|&id| stream.push(id).to_owned()).collect();
         text += stream.finish();
         text
     };
-    assert_eq!(stream(StreamDecoder::new(tokenizer.clone())), "a a");
-    assert_eq!(stream(StreamDecoder::continuing(tokenizer.clone())), " a a");
+    assert_eq!(stream(StreamDecoder::new(tokenizer.clone()), &ids), "a a");
+    assert_eq!(stream(StreamDecoder::continuing(tokenizer.clone()), &ids[1..]), " a a");
+    // A begin token starts a new text wherever it stands.
+    assert_eq!(stream(StreamDecoder::continuing(tokenizer.clone()), &ids), "a a");
     let shown = StreamDecoder::new(tokenizer.clone()).show_special(true);
-    assert_eq!(stream(shown), "<s>a a");
+    assert_eq!(stream(shown, &ids), "<s>a a");
 }
 
 proptest! {

@@ -125,11 +125,14 @@ fn spm_merges_by_score_then_from_the_left() {
 }
 
 #[test]
-fn spm_space_prefix_is_at_the_text_start_only() {
+fn spm_space_prefix_is_at_the_text_start_and_after_the_begin_token() {
     let t = spm();
     assert_eq!(encoded(&t, "a"), [" a"]);
-    assert_eq!(pieces(&t, &t.encode("<s>a", PARSED)), ["<s>", "a"]);
-    assert_eq!(pieces(&t, &t.encode("a<s>a", PARSED)), [" a", "<s>", "a"]);
+    // The same ids whether the begin token is spelled or added.
+    assert_eq!(pieces(&t, &t.encode("<s>a", PARSED)), ["<s>", " a"]);
+    assert_eq!(pieces(&t, &t.encode("a</s>a<s>a", PARSED)), [" a", "</s>", "a", "<s>", " a"]);
+    assert_eq!(t.decode(&t.encode("a</s>a<s> a", PARSED)), b"aa a");
+    assert_eq!(pieces(&t, &t.encode("a<tool>a", PARSED)), [" a", "<tool>", "a"]);
     // The prefix is taken off again, a space of the text is not.
     for text in ["a", " a", "  a b", "", " "] {
         assert_eq!(t.decode(&t.encode(text, PLAIN)), text.as_bytes());
