@@ -55,7 +55,6 @@ fn kv_regions_two_per_layer() {
 
 #[test]
 fn kv_size_change_is_an_error() {
-    let model = model();
     let mut backends = reference();
     let mut allocator = GraphAllocator::new(vec![]);
     let mut params = config(64).graph_params(GraphKind::Decode, 0).unwrap();

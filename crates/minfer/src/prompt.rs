@@ -17,8 +17,9 @@ pub struct Prompt {
 /// Text that the model is to go on with. Spellings of control tokens in it are text.
 pub fn text_prompt(tokenizer: &Tokenizer, text: &str) -> Prompt {
     // The end token some files ask for is for whole texts, not for ones to go on with.
+    // Not `add_special`: that would end the text as well where the file asks for it.
     let mut ids = tokenizer.encode(text, EncodeOptions { add_special: false, parse_special: false });
-    add_bos(tokenizer, &mut ids);
+    ids.splice(0..0, tokenizer.special().bos.filter(|_| tokenizer.adds_bos()));
     Prompt { text: text.to_owned(), ids }
 }
 
@@ -41,19 +42,7 @@ pub fn chat_prompt(model: &Model, messages: &[Message]) -> Result<Prompt, Error>
         ..ChatInput::default()
     };
     let prompt = ChatTemplate::new(source)?.render_prompt(&input, tokenizer)?;
-    let mut ids = tokenizer.encode_parts(&prompt.parts(), false);
-    add_bos(tokenizer, &mut ids);
-    Ok(Prompt { text: prompt.text().to_owned(), ids })
-}
-
-/// Puts the begin token in front where the model wants one and it is not there: many templates write it themselves.
-fn add_bos(tokenizer: &Tokenizer, ids: &mut Vec<u32>) {
-    if let Some(bos) = tokenizer.special().bos
-        && tokenizer.adds_bos()
-        && ids.first() != Some(&bos)
-    {
-        ids.insert(0, bos);
-    }
+    Ok(Prompt { text: prompt.text().to_owned(), ids: tokenizer.encode_prompt(&prompt) })
 }
 
 fn spelling(tokenizer: &Tokenizer, id: Option<u32>) -> String {
