@@ -8,7 +8,26 @@ use std::io::{self, BufWriter, Write};
 /// A line on stderr.
 pub fn line(text: &str) {
     // Not `eprintln`, which panics when stderr is closed.
-    let _ = writeln!(io::stderr().lock(), "{text}");
+    let _ = writeln!(io::stderr().lock(), "{}", printable(text));
+}
+
+/// Most characters of a line; a file can name itself at any length.
+const MAX_LINE_CHARS: usize = 4000;
+
+/// What files and arguments hold must not steer the terminal: control characters but line breaks and tabs are spelled.
+fn printable(text: &str) -> String {
+    let mut out = String::with_capacity(text.len().min(MAX_LINE_CHARS));
+    for c in text.chars().take(MAX_LINE_CHARS) {
+        match c {
+            '\n' | '\t' => out.push(c),
+            c if c.is_control() => out.extend(c.escape_default()),
+            c => out.push(c),
+        }
+    }
+    if text.chars().nth(MAX_LINE_CHARS).is_some() {
+        out.push('…');
+    }
+    out
 }
 
 /// A warning on stderr.

@@ -28,8 +28,8 @@ pub struct Watch {
 
 /// Creates a file, never one of the model's own.
 pub fn create(path: &Path, model: &minfer::GgufFile) -> Result<File> {
-    let whole = path.canonicalize().ok();
-    let is_part = |part: &Path| whole.is_some() && part.canonicalize().ok() == whole;
+    // Also under another name: overwriting a mapped file would end the program and lose the model.
+    let is_part = |part: &Path| same_file::is_same_file(path, part).unwrap_or(false);
     if model.parts().iter().filter_map(|part| part.path()).any(is_part) {
         return Err(Failure::new(format!("{}: this is the model; it will not be overwritten", path.display())).into());
     }

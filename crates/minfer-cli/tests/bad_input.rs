@@ -146,6 +146,44 @@ fn prompts() {
     minfer([&model, &longer]).refused(&["512", "shorten the prompt"]);
 }
 
+/// A mapped file that is overwritten ends the program: also under another name the model is left alone.
+#[test]
+fn outputs_over_the_model() {
+    let dir = folder("over_the_model");
+    let path = |name: &str| dir.join(name).into_os_string().into_string().unwrap();
+    let bytes = TinyModel::new("tiny", TinyArch::Llama).to_bytes();
+    let (model, link) = (path("model.gguf"), path("link.gguf"));
+    fs::write(&model, &bytes).unwrap();
+    fs::hard_link(&model, &link).unwrap();
+    for file in [&model, &link] {
+        for flag in ["--trace", "--dump-graph", "--dump-graph-json"] {
+            minfer([&model, "hi", "--raw", flag, file]).refused(&["this is the model"]);
+        }
+        minfer(["eval", &model, "--ids", "1,2", "--trace", file]).refused(&["this is the model"]);
+    }
+    assert_eq!(fs::read(&model).unwrap(), bytes);
+}
+
+/// More positions than the model was trained for.
+#[test]
+fn more_than_the_model_was_trained_for() {
+    let model = tiny("trained_for");
+    let ids = vec!["1"; 600].join(",");
+    minfer(["eval", &model, "--ids", &ids]).refused(&["600", "512"]);
+    minfer(["bench", &model, "-p", "1000000"]).refused(&["1000064", "512"]);
+}
+
+/// A model's own words do not steer the terminal.
+#[test]
+fn control_characters_are_spelled() {
+    let dir = folder("control");
+    let path = dir.join("model.gguf").into_os_string().into_string().unwrap();
+    let mut writer = TinyModel::new("tiny", TinyArch::Llama).writer();
+    writer.set("tokenizer.chat_template", "{{ raise_exception('\x1b[31mred') }}");
+    writer.write_file(&path).unwrap();
+    minfer([path.as_str(), "hi"]).refused(&["\\u{1b}[31mred"]);
+}
+
 #[test]
 fn templates_that_fail() {
     let dir = folder("templates");

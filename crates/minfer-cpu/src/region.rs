@@ -14,7 +14,10 @@ pub(crate) struct Region {
 }
 
 enum Owner {
-    Ours(Layout),
+    Ours {
+        allocation: *mut u8,
+        layout: Layout,
+    },
     /// Kept alive; read only.
     Host(#[allow(dead_code)] HostBytes),
 }
@@ -29,10 +32,17 @@ impl Region {
     /// A region of zeros, which the system provides page by page on first touch. `None` if there is no memory for it.
     pub(crate) fn zeroed(bytes: u64) -> Option<Region> {
         let len = usize::try_from(bytes).ok()?;
-        let layout = Layout::from_size_align(len.max(ALIGN), ALIGN).ok()?;
+        // Aligned by hand: asked for more than its usual alignment, the allocator would write the zeros itself and so touch
+        // every page.
+        let layout = Layout::from_size_align(len.checked_add(ALIGN)?, 1).ok()?;
         // SAFETY: the layout is not empty.
-        let start = unsafe { alloc_zeroed(layout) };
-        (!start.is_null()).then_some(Region { start, len, owner: Owner::Ours(layout) })
+        let allocation = unsafe { alloc_zeroed(layout) };
+        if allocation.is_null() {
+            return None;
+        }
+        // SAFETY: the offset is below `ALIGN`, and there are `ALIGN` bytes more than `len`.
+        let start = unsafe { allocation.add(allocation.align_offset(ALIGN)) };
+        Some(Region { start, len, owner: Owner::Ours { allocation, layout } })
     }
 
     /// Host bytes in place.
@@ -59,9 +69,9 @@ impl Region {
 
 impl Drop for Region {
     fn drop(&mut self) {
-        if let Owner::Ours(layout) = self.owner {
+        if let Owner::Ours { allocation, layout } = self.owner {
             // SAFETY: allocated in `zeroed` with this very layout.
-            unsafe { dealloc(self.start, layout) }
+            unsafe { dealloc(allocation, layout) }
         }
     }
 }

@@ -7,7 +7,7 @@ use crate::exit::Outcome;
 use crate::output::{self, Table};
 use crate::resolve::Bench;
 use anyhow::Result;
-use minfer::{BatchToken, Engine, Model, Session};
+use minfer::{BatchToken, Engine, EngineConfig, Model, Session};
 use serde_json::json;
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -31,7 +31,11 @@ struct Spread {
 pub fn bench(settings: &Bench) -> Result<Outcome> {
     let start = Instant::now();
     let model = Arc::new(Model::open(&settings.model)?);
-    let mut engine = Engine::new(Arc::clone(&model), backends(&settings.compute)?, settings.compute.config)?;
+    let n_tokens = settings.n_prompt as usize + settings.n_gen as usize;
+    let n_ctx = settings.compute.config.n_ctx;
+    let n_ctx = minfer::choose_n_ctx(Some(n_ctx), n_tokens, Some(0), model.spec.n_ctx_train)?.n_ctx;
+    let config = EngineConfig { n_ctx, ..settings.compute.config };
+    let mut engine = Engine::new(Arc::clone(&model), backends(&settings.compute)?, config)?;
     let load_s = start.elapsed().as_secs_f64();
     one_round(&mut engine, settings, 1)?;
     let rounds = (0..settings.rounds)

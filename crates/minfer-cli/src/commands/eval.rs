@@ -42,9 +42,8 @@ pub fn eval(settings: &Eval) -> Result<Outcome> {
     if let Some(&token) = ids.iter().find(|&&id| id >= n_vocab) {
         return Err(EngineError::TokenOutOfRange { token, n_vocab }.into());
     }
-    if model.spec.n_ctx_train != 0 && n_tokens > model.spec.n_ctx_train {
-        output::warn(&format!("{n_tokens} tokens, but the model was trained for {}", model.spec.n_ctx_train));
-    }
+    // Refuses more than the model was trained for, before anything is allocated.
+    minfer::choose_n_ctx(Some(n_tokens), ids.len(), Some(0), model.spec.n_ctx_train)?;
     // Every row of logits of a batch is kept, so batches are small.
     let n_batch = settings.compute.config.n_ubatch.min(n_tokens);
     let config =

@@ -9,18 +9,31 @@ pub fn read_bytes(source: &TextSource, hint: &str) -> Result<Vec<u8>, Failure> {
     match source {
         TextSource::Given(text) => Ok(text.clone().into_bytes()),
         TextSource::File(path) => {
-            std::fs::read(path).map_err(|error| Failure::new(format!("{}: cannot read: {error}", path.display())))
+            let failed = |error| Failure::new(format!("{}: cannot read: {error}", path.display()));
+            bounded(std::fs::File::open(path).map_err(failed)?, &path.display().to_string())
         }
         TextSource::Stdin => {
-            let mut stdin = std::io::stdin().lock();
+            let stdin = std::io::stdin().lock();
             if stdin.is_terminal() {
                 return Err(Failure::new("there is no text, and stdin is a terminal").hint(hint));
             }
-            let mut bytes = Vec::new();
-            stdin.read_to_end(&mut bytes).map_err(|error| Failure::new(format!("cannot read stdin: {error}")))?;
-            Ok(bytes)
+            bounded(stdin, "stdin")
         }
     }
+}
+
+/// Most bytes of a text: far more than any context holds, and an end for sources that have none.
+const MAX_TEXT_BYTES: u64 = 64 << 20;
+
+fn bounded(source: impl Read, name: &str) -> Result<Vec<u8>, Failure> {
+    let mut bytes = Vec::new();
+    let read = source.take(MAX_TEXT_BYTES + 1).read_to_end(&mut bytes);
+    read.map_err(|error| Failure::new(format!("{name}: cannot read: {error}")))?;
+    if bytes.len() as u64 > MAX_TEXT_BYTES {
+        let failure = Failure::new(format!("{name} has more than {} MiB of text", MAX_TEXT_BYTES >> 20));
+        return Err(failure.hint("give a part of it"));
+    }
+    Ok(bytes)
 }
 
 /// A prompt: UTF-8, and from stdin without the line break that `echo` adds.
