@@ -27,7 +27,7 @@ enum Task {
     /// Fetch the small default model, build the release binary and run a prompt.
     Demo {
         /// The prompt to run.
-        #[arg(default_value = "The capital of France is")]
+        #[arg(default_value = "Name three primary colors.")]
         prompt: String,
     },
     /// Fetch what the tests need, then run every test of the workspace.
