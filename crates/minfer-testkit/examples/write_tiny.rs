@@ -1,8 +1,8 @@
 //! Writes every tiny model to a folder, and an index that the script beside this file turns into golden cases.
 //!
 //! ```text
-//! cargo run -p minfer-testkit --example write_tiny -- /tmp/tiny
-//! python crates/minfer-testkit/examples/golden_tiny.py ORACLE.py /tmp/tiny tests/golden/tiny
+//! cargo run -p minfer-testkit --example write_tiny -- DIR
+//! python crates/minfer-testkit/examples/golden_tiny.py ORACLE.py DIR tests/golden/tiny
 //! ```
 
 use minfer_testkit::{fnv1a64, golden, tiny_models};

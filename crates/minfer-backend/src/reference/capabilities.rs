@@ -9,7 +9,6 @@ use minfer_graph::{DType, GraphParams, Op, Shape, ValueType};
 pub struct ReferenceCapabilities {
     pub name: String,
     pub priority: i32,
-    pub activation_type: ValueType,
 }
 
 impl Capabilities for ReferenceCapabilities {
@@ -37,7 +36,7 @@ impl Capabilities for ReferenceCapabilities {
     }
 
     fn activation_type(&self, _weight: DType) -> ValueType {
-        self.activation_type
+        ValueType::F32
     }
 
     fn workspace_bytes(&self, _kernel: &Kernel, _output: Shape, _params: &GraphParams) -> u64 {

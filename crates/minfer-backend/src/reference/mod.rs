@@ -38,20 +38,14 @@ impl ReferenceBackend {
     /// Named `reference`, with a priority below every other backend, on as many threads as the machine offers.
     pub fn new() -> Self {
         let threads = std::thread::available_parallelism().map_or(1, usize::from);
-        let (name, activation_type) = ("reference".to_string(), ValueType::F32);
-        let capabilities = ReferenceCapabilities { name: name.clone(), priority: -100, activation_type };
+        let name = "reference".to_string();
+        let capabilities = ReferenceCapabilities { name: name.clone(), priority: -100 };
         Self { capabilities: Arc::new(capabilities), regions: HostRegions::new(name), threads }
     }
 
     /// On this many threads (at least one); results do not depend on it.
     pub fn with_threads(mut self, threads: usize) -> Self {
         self.threads = threads.max(1);
-        self
-    }
-
-    /// Asks planners for activations of this type (`F32` or `Q8`): to test lowering without a fast backend.
-    pub fn with_activation_type(mut self, ty: ValueType) -> Self {
-        Arc::make_mut(&mut self.capabilities).activation_type = ty;
         self
     }
 
