@@ -34,7 +34,7 @@ impl Capabilities for TestCaps {
         let emits = matches!(kernel.op, Op::RmsNorm { .. } | Op::GatedLinear { .. });
         (self.filter)(kernel) && (!q8_out || (self.quantised && emits))
     }
-    fn activation_type(&self, weight: DType) -> ValueType {
+    fn activation_type(&self, weight: DType, _lasting: bool) -> ValueType {
         if self.quantised && weight.is_quantized() { ValueType::Q8 } else { ValueType::F32 }
     }
     fn workspace_bytes(&self, kernel: &Kernel, _: Shape, _: &GraphParams) -> u64 {
