@@ -1,0 +1,199 @@
+//! A plan as one still picture. Takes a plan, a ledger and a caption; gives an SVG document without scripts. The paper is
+//! part of it, so it reads the same on light and dark pages.
+
+use super::canvas::{Anchor, Canvas, Frame, px};
+use super::panel::{self, Scale};
+use super::scene::{Kind, Layout, Scene};
+use super::{Caption, ledger, palette, text};
+use crate::ledger::Ledger;
+use crate::plan::Plan;
+use std::fmt::Write;
+
+const WIDTH: f64 = 1240.0;
+/// Left edge and width of the maps.
+const MAP_X: f64 = 96.0;
+const MAP_WIDTH: f64 = 800.0;
+/// Left edge and width of the column of bars.
+const BARS_X: f64 = 944.0;
+const BARS_WIDTH: f64 = 256.0;
+/// Where the first map begins, and its height where it is the only one, or one of several.
+const MAPS_Y: f64 = 156.0;
+const MAP_HEIGHT: f64 = 500.0;
+const MAP_HEIGHT_OF_SEVERAL: f64 = 330.0;
+/// From one map to the next: heading and label of the peak.
+const BETWEEN: f64 = 64.0;
+
+const STYLE: &str = include_str!("svg.css");
+
+/// Draws a plan: steps across, addresses up, one rectangle per value, coloured by layer; all other memory as bars beside.
+///
+/// The answer is the same, byte for byte, for the same arguments.
+pub fn svg(plan: &Plan, ledger: &Ledger, caption: &Caption) -> String {
+    let mut canvas = Canvas::default();
+    // One plan is never refused: it is of its own graph.
+    if let Ok(scene) = Scene::new(&[plan])
+        && let Some(layout) = scene.layouts.first()
+    {
+        let maps_end = draw_maps(&mut canvas, &scene, layout);
+        let bars_end = draw_bars(&mut canvas, &scene, layout, ledger);
+        draw_steps(&mut canvas, &scene, maps_end + 8.0);
+        let legend_y = (maps_end + 88.0).max(bars_end + 16.0);
+        draw_legend(&mut canvas, &scene, legend_y);
+        return document(&canvas, caption, layout, legend_y + 38.0);
+    }
+    canvas.markup
+}
+
+fn document(canvas: &Canvas, caption: &Caption, layout: &Layout, height: f64) -> String {
+    let model = text::name(&caption.model);
+    let (width, paper_width, paper_height, height) = (px(WIDTH), px(WIDTH - 1.0), px(height - 1.0), px(height));
+    let settings = text::escape(&text::cut(&caption.settings, 160));
+    let strategy = &layout.strategy;
+    let mut top = Canvas::default();
+    top.text((28.0, 44.0), Anchor::Start, "title", &text::escape(&text::cut(&caption.model, 80)));
+    top.text((28.0, 68.0), Anchor::Start, "settings", &format!("{settings} · placement: {strategy}"));
+    format!(
+        r##"<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" height="{height}" role="img" aria-labelledby="picture-title">
+<title id="picture-title">Memory plan of {model}: execution steps across, addresses up</title>
+<style>
+{STYLE}</style>
+<defs>
+<pattern id="hatch" width="6" height="6" patternUnits="userSpaceOnUse" patternTransform="rotate(45)"><rect width="3" height="6" fill="#fff" fill-opacity=".75"/></pattern>
+<pattern id="dots" width="5" height="5" patternUnits="userSpaceOnUse"><rect width="5" height="5" fill="#fff" fill-opacity=".55"/><circle cx="2.5" cy="2.5" r="1.3" fill="#10141a"/></pattern>
+</defs>
+<rect class="paper" x="0.5" y="0.5" width="{paper_width}" height="{paper_height}" rx="10"/>
+{}{}</svg>
+"##,
+        top.markup, canvas.markup,
+    )
+}
+
+/// Draws all arenas below each other; gives where they end.
+fn draw_maps(canvas: &mut Canvas, scene: &Scene, layout: &Layout) -> f64 {
+    let height = if scene.arenas.len() > 1 { MAP_HEIGHT_OF_SEVERAL } else { MAP_HEIGHT };
+    let mut y = MAPS_Y;
+    for (index, arena) in scene.arenas.iter().enumerate() {
+        let frame = Frame { x: MAP_X, y, width: MAP_WIDTH, height };
+        let said = format!("Arena {}: {}", text::name(&arena.name), text::bytes(layout.heights[index]));
+        canvas.text((MAP_X, y - 34.0), Anchor::Start, "head", &said);
+        panel::draw(canvas, scene, layout, index, frame);
+        y += height + BETWEEN;
+    }
+    if scene.arenas.is_empty() {
+        canvas.text((MAP_X, y), Anchor::Start, "said", "no value of this plan is in an arena");
+        return y;
+    }
+    y - BETWEEN
+}
+
+fn draw_bars(canvas: &mut Canvas, scene: &Scene, layout: &Layout, ledger: &Ledger) -> f64 {
+    let mut column = Frame { x: BARS_X, y: MAPS_Y - 34.0, width: BARS_WIDTH, height: 0.0 };
+    ledger::draw_owners(canvas, ledger, layout, column);
+    column.y += ledger::height(ledger::rows(ledger, layout).len()) + 30.0;
+    for arena in 0..scene.arenas.len() {
+        ledger::draw_strategies(canvas, scene, layout, arena, column);
+        column.y += ledger::height(4) + 30.0;
+    }
+    column.y - 30.0
+}
+
+/// The axis of steps: a band coloured by layer, and numbers.
+fn draw_steps(canvas: &mut Canvas, scene: &Scene, y: f64) {
+    let n_steps = scene.steps.len();
+    let band = Frame { x: MAP_X, y, width: MAP_WIDTH, height: 13.0 };
+    let scale = Scale::new(band, n_steps, 1);
+    canvas.text((MAP_X - 8.0, y + 10.5), Anchor::End, "axis", "layer");
+    let mut start = 0;
+    for run in scene.steps.chunk_by(|a, b| a.layer == b.layer) {
+        let (x, end) = (scale.x(start as f64), start + run.len());
+        let width = scale.x(end as f64) - x;
+        let (fill, ink) = palette::fill(run[0].layer, scene.n_layer);
+        canvas.rect(Frame { x, y, width, height: band.height }, &format!(r#"class="band" fill="{fill}""#));
+        let number = run[0].layer.map(|layer| layer.to_string()).unwrap_or_default();
+        if text::width(&number, 10.0) + 4.0 <= width {
+            let at = px(x + width / 2.0);
+            let baseline = px(y + 10.0);
+            canvas.raw(&format!(
+                r#"<text class="number" x="{at}" y="{baseline}" style="fill:{ink}" text-anchor="middle">{number}</text>"#
+            ));
+        }
+        start = end;
+    }
+    let every = round_interval(n_steps);
+    for step in (0..n_steps).step_by(every) {
+        let x = scale.x(step as f64 + 0.5);
+        canvas.line((x, y + 14.0), (x, y + 19.0), "tickmark");
+        canvas.text((x, y + 31.0), Anchor::Middle, "tick", &step.to_string());
+    }
+    let label = format!("execution step ({n_steps} steps, in the order they run)");
+    canvas.text((MAP_X + MAP_WIDTH / 2.0, y + 50.0), Anchor::Middle, "axis", &label);
+}
+
+/// 1, 2 or 5 times a power of ten, so that about ten fit into `n`.
+fn round_interval(n: usize) -> usize {
+    let mut unit = 1usize;
+    loop {
+        for times in [1, 2, 5] {
+            let every = unit.saturating_mul(times);
+            if n / every <= 12 {
+                return every;
+            }
+        }
+        unit = unit.saturating_mul(10);
+    }
+}
+
+fn draw_legend(canvas: &mut Canvas, scene: &Scene, y: f64) {
+    let mut x = 28.0;
+    let say = |canvas: &mut Canvas, x: &mut f64, said: &str| {
+        canvas.text((*x, y + 11.0), Anchor::Start, "said", said);
+        *x += text::width(said, 12.0) + 22.0;
+    };
+    let swatch = |x: f64| Frame { x, y, width: 24.0, height: 14.0 };
+    if scene.n_layer > 0 {
+        let cells = scene.n_layer.min(32);
+        let width = (96.0 / f64::from(cells)).max(3.0);
+        for cell in 0..cells {
+            let layer = (u64::from(cell) * u64::from(scene.n_layer - 1) / u64::from(cells.max(2) - 1)) as u32;
+            let (fill, _) = palette::fill(Some(layer), scene.n_layer);
+            canvas.rect(
+                Frame { x: x + width * f64::from(cell), y, width, height: 14.0 },
+                &format!(r#"class="band" fill="{fill}""#),
+            );
+        }
+        x += width * f64::from(cells) + 7.0;
+        let said = if scene.n_layer == 1 { "layer 0".into() } else { format!("layers 0 to {}", scene.n_layer - 1) };
+        say(canvas, &mut x, &said);
+    }
+    let mut entry = |class: &str, fill: &str, over: Option<&str>, said: &str| {
+        canvas.rect(swatch(x), &format!(r#"fill="{fill}""#));
+        if let Some(pattern) = over {
+            canvas.rect(swatch(x), &format!(r#"fill="url(#{pattern})""#));
+        }
+        canvas.rect(swatch(x), &format!(r#"class="{class}""#));
+        x += 31.0;
+        say(canvas, &mut x, said);
+    };
+    entry("body", palette::NO_LAYER, None, "no layer");
+    entry("body pinned", palette::NO_LAYER, None, "pinned (input, output)");
+    let (teal, _) = palette::fill(Some(1), 3);
+    if scene.items.iter().any(|item| item.kind == Kind::Staging) {
+        entry("body staging", &teal, Some("hatch"), "copy on another backend");
+    }
+    if scene.items.iter().any(|item| item.kind == Kind::Workspace) {
+        entry("body workspace", &teal, Some("dots"), "workspace");
+    }
+    let mut d = String::new();
+    let _ = write!(d, "M{0} {1}v14M{0} {2}l5 4l-5 4z", px(x + 12.0), px(y), px(y + 3.0));
+    canvas.rect(swatch(x), &format!(r#"fill="{teal}""#));
+    canvas.rect(swatch(x), r#"class="body""#);
+    canvas.raw(&format!(r##"<path class="mark" stroke="#fff" fill="#fff" d="{d}"/>"##));
+    x += 31.0;
+    say(canvas, &mut x, "in place: takes over the bytes");
+    canvas.line((x, y + 7.0), (x + 24.0, y + 7.0), "bound");
+    x += 31.0;
+    say(canvas, &mut x, "lower bound");
+    canvas.line((x + 4.0, y - 2.0), (x + 4.0, y + 16.0), "peak");
+    x += 13.0;
+    say(canvas, &mut x, "peak step");
+}
