@@ -33,5 +33,6 @@ fn main() -> Result<(), Box<dyn Error>> {
     };
     std::fs::create_dir_all(&folder)?;
     std::fs::write(folder.join("plan.svg"), picture::svg(plans[0], &blueprint.ledger, &caption))?;
+    std::fs::write(folder.join("plan.html"), picture::html(&plans, &blueprint.ledger, &caption)?)?;
     Ok(())
 }

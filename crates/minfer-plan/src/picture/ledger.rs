@@ -45,10 +45,10 @@ fn words(owner: Owner) -> (&'static str, &'static str) {
     match owner {
         Owner::Weights => ("weights", "mapped from the file"),
         Owner::Kv => ("KV cache", "two regions per layer"),
-        Owner::Arena => ("arena", "the map on the left"),
-        Owner::Tokenizer => ("tokenizer", "vocabulary and merges"),
+        Owner::Arena => ("arena", "the map"),
+        Owner::Tokenizer => ("tokenizer", "vocabulary, merges"),
         Owner::Threads => ("threads", "stacks and scratch"),
-        Owner::Host => ("host", "logits for the sampler"),
+        Owner::Host => ("host", "logits"),
     }
 }
 
@@ -56,7 +56,7 @@ fn words(owner: Owner) -> (&'static str, &'static str) {
 pub(super) fn draw_owners(canvas: &mut Canvas, ledger: &Ledger, layout: &Layout, column: Frame) {
     let rows = rows(ledger, layout);
     let total: u64 = rows.iter().map(|row| row.bytes).sum();
-    canvas.text((column.x, column.y), Anchor::Start, "head", "All that the process owns");
+    canvas.text((column.x, column.y), Anchor::Start, "head", "The whole process");
     canvas.text((column.right(), column.y), Anchor::End, "head", &text::bytes(total));
     let bars = rows.iter().map(|row| {
         let class = if row.is_arena { "bar marked" } else { "bar" };
@@ -72,8 +72,8 @@ pub(super) fn draw_strategies(canvas: &mut Canvas, scene: &Scene, layout: &Layou
     let bars = [
         ("naive", "every value its own bytes", figures.naive_bytes),
         ("pool", "recycled by size class", figures.pool_bytes),
-        ("planned", "offsets from all live ranges", figures.planned_bytes),
-        ("lower bound", "most bytes live at once", figures.lower_bound_bytes),
+        ("planned", "from all live ranges", figures.planned_bytes),
+        ("lower bound", "most live at once", figures.lower_bound_bytes),
     ]
     .map(|(name, note, bytes)| {
         (name, note, bytes, if name == layout.strategy { "bar marked" } else { "bar" })

@@ -5,7 +5,7 @@
 //! wherever they are written.
 
 mod canvas;
-//mod html;
+mod html;
 mod ledger;
 mod palette;
 mod panel;
@@ -13,7 +13,7 @@ mod scene;
 mod svg;
 mod text;
 
-//pub use html::html;
+pub use html::html;
 pub use svg::svg;
 
 use minfer_memplan::Strategy;

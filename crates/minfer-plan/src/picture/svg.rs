@@ -158,7 +158,7 @@ fn draw_legend(canvas: &mut Canvas, scene: &Scene, y: f64) {
             let (fill, _) = palette::fill(Some(layer), scene.n_layer);
             canvas.rect(
                 Frame { x: x + width * f64::from(cell), y, width, height: 14.0 },
-                &format!(r#"class="band" fill="{fill}""#),
+                &format!(r#"fill="{fill}""#),
             );
         }
         x += width * f64::from(cells) + 7.0;

@@ -70,7 +70,7 @@ pub(super) fn grouped(n: u64) -> String {
 
 /// Width of text of this size, in the same unit; an average over the letters of a sans-serif font.
 pub(super) fn width(text: &str, size: f64) -> f64 {
-    text.chars().count() as f64 * size * 0.54
+    text.chars().count() as f64 * size * 0.58
 }
 
 #[cfg(test)]
