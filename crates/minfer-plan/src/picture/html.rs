@@ -1,5 +1,5 @@
 //! Plans as a page to explore. Takes up to one plan per strategy of one graph, a ledger and a caption; gives one HTML
-//! document that loads nothing, from anywhere. What is drawn travels as JSON and is drawn by `page.js`.
+//! document that loads nothing. What is drawn travels as JSON and is drawn by the script.
 
 use super::scene::Scene;
 use super::{Caption, PictureError, ledger, palette, text};
@@ -7,9 +7,14 @@ use crate::ledger::Ledger;
 use crate::plan::Plan;
 use serde::Serialize;
 
-const TEMPLATE: &str = include_str!("page.html");
-const STYLE: &str = include_str!("page.css");
-const SCRIPT: &str = include_str!("page.js");
+const FRAME: &str = include_str!("page/frame.html");
+const STYLE: &str = include_str!("page/style.css");
+const SCRIPT: &str = concat!(
+    include_str!("page/data.js"),
+    include_str!("page/map.js"),
+    include_str!("page/beside.js"),
+    include_str!("page/actions.js"),
+);
 
 /// All that the script needs to know.
 #[derive(Serialize)]
@@ -46,7 +51,7 @@ pub fn html(plans: &[&Plan], ledger: &Ledger, caption: &Caption) -> Result<Strin
         ("data", text::for_script(&json)),
         ("script", SCRIPT.to_string()),
     ];
-    Ok(fill(TEMPLATE, &slots))
+    Ok(fill(FRAME, &slots))
 }
 
 /// The template with its `{{slots}}` filled. Slots are looked for in the template only, never in what was filled in.

@@ -68,16 +68,19 @@ pub(super) fn draw_owners(canvas: &mut Canvas, ledger: &Ledger, layout: &Layout,
 /// Draws what one arena takes under each strategy.
 pub(super) fn draw_strategies(canvas: &mut Canvas, scene: &Scene, layout: &Layout, arena: usize, column: Frame) {
     let figures = &scene.arenas[arena];
-    canvas.text((column.x, column.y), Anchor::Start, "head", &format!("Arena {} by strategy", text::name(&figures.name)));
+    canvas.text(
+        (column.x, column.y),
+        Anchor::Start,
+        "head",
+        &format!("Arena {} by strategy", text::name(&figures.name)),
+    );
     let bars = [
         ("naive", "every value its own bytes", figures.naive_bytes),
         ("pool", "recycled by size class", figures.pool_bytes),
         ("planned", "from all live ranges", figures.planned_bytes),
         ("lower bound", "most live at once", figures.lower_bound_bytes),
     ]
-    .map(|(name, note, bytes)| {
-        (name, note, bytes, if name == layout.strategy { "bar marked" } else { "bar" })
-    });
+    .map(|(name, note, bytes)| (name, note, bytes, if name == layout.strategy { "bar marked" } else { "bar" }));
     draw_bars(canvas, bars, column);
 }
 
@@ -86,11 +89,7 @@ pub(super) fn height(n_bars: usize) -> f64 {
     ROW * n_bars as f64 + 14.0
 }
 
-fn draw_bars<'a>(
-    canvas: &mut Canvas,
-    bars: impl IntoIterator<Item = (&'a str, &'a str, u64, &'a str)>,
-    column: Frame,
-) {
+fn draw_bars<'a>(canvas: &mut Canvas, bars: impl IntoIterator<Item = (&'a str, &'a str, u64, &'a str)>, column: Frame) {
     let bars: Vec<_> = bars.into_iter().collect();
     let longest = bars.iter().map(|bar| bar.2).max().unwrap_or(1).max(1);
     let mut y = column.y + 26.0;

@@ -107,7 +107,13 @@ impl Scene {
         let (items, layout) = lay_out(first);
         let mut scene = Scene {
             steps: first.steps.iter().map(|step| step_of(first.graph.node(step.node))).collect(),
-            n_layer: first.graph.nodes.iter().filter_map(|node| node.layer).max().map_or(0, |layer| layer.saturating_add(1)),
+            n_layer: first
+                .graph
+                .nodes
+                .iter()
+                .filter_map(|node| node.layer)
+                .max()
+                .map_or(0, |layer| layer.saturating_add(1)),
             arenas: arenas(first),
             items,
             layouts: vec![layout],

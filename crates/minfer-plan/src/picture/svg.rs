@@ -156,10 +156,7 @@ fn draw_legend(canvas: &mut Canvas, scene: &Scene, y: f64) {
         for cell in 0..cells {
             let layer = (u64::from(cell) * u64::from(scene.n_layer - 1) / u64::from(cells.max(2) - 1)) as u32;
             let (fill, _) = palette::fill(Some(layer), scene.n_layer);
-            canvas.rect(
-                Frame { x: x + width * f64::from(cell), y, width, height: 14.0 },
-                &format!(r#"fill="{fill}""#),
-            );
+            canvas.rect(Frame { x: x + width * f64::from(cell), y, width, height: 14.0 }, &format!(r#"fill="{fill}""#));
         }
         x += width * f64::from(cells) + 7.0;
         let said = if scene.n_layer == 1 { "layer 0".into() } else { format!("layers 0 to {}", scene.n_layer - 1) };
