@@ -28,7 +28,7 @@
     await pick('arenas', 'cpu');
     const inArena = scene.items.filter((item) => scene.arenas[item.arena].name === 'cpu').length;
     check('one rectangle per value', rects().length === inArena, `${rects().length} of ${inArena}`);
-    check('a copy is hatched', scene.items.some((item) => item.kind === 'staging') && find('#items rect.over') !== null);
+    check('a copy is hatched', scene.items.some((item) => item.kind === 'staging') && find('#items rect.is-staging') !== null);
 
     const rect = largest(), name = scene.items[rect.dataset.item].name, [x, y] = middle(rect);
     await fire(document.elementFromPoint(x, y), pointer('pointermove', x, y));

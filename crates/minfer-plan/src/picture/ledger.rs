@@ -45,7 +45,7 @@ fn words(owner: Owner) -> (&'static str, &'static str) {
     match owner {
         Owner::Weights => ("weights", "mapped from the file"),
         Owner::Kv => ("KV cache", "two regions per layer"),
-        Owner::Arena => ("arena", "the map"),
+        Owner::Arena => ("arena", "values, workspaces"),
         Owner::Tokenizer => ("tokenizer", "vocabulary, merges"),
         Owner::Threads => ("threads", "stacks and scratch"),
         Owner::Host => ("host", "logits"),

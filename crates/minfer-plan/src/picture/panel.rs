@@ -2,7 +2,7 @@
 //! markup; must not know what stands beside it.
 
 use super::canvas::{Anchor, Canvas, Frame, px};
-use super::scene::{Body, Item, Kind, Layout, Scene, peak};
+use super::scene::{Body, Kind, Layout, Scene, peak};
 use super::{palette, text};
 use std::fmt::Write;
 
@@ -87,34 +87,39 @@ fn grid(canvas: &mut Canvas, scale: &Scale, highest: u64, label: &str) {
 
 /// Values that share bytes on purpose, as one outlined body.
 fn draw_body(canvas: &mut Canvas, scene: &Scene, layout: &Layout, body: &Body, scale: &Scale) {
+    let mut kinds = Vec::new();
     for (index, shown) in &body.links {
         let item = &scene.items[*index];
         let (fill, _) = palette::fill(item.layer, scene.n_layer);
         let block = scale.block((shown.start, shown.end), body.offset, body.bytes);
         let look = format!(r#"class="value" fill="{fill}""#);
         canvas.titled_rect(block, &look, &title(scene, layout, *index));
-        match item.kind {
-            Kind::Staging => canvas.rect(block, r#"class="over" fill="url(#hatch)""#),
-            Kind::Workspace => canvas.rect(block, r#"class="over" fill="url(#dots)""#),
-            Kind::Value | Kind::Input | Kind::Output => {}
-        }
+        kinds.push((item.kind, block));
     }
     let whole = scale.block((body.live.start, body.live.end), body.offset, body.bytes);
-    let class = match body.links.first().map(|(index, _)| scene.items[*index].kind) {
-        Some(Kind::Input | Kind::Output) => "body pinned",
-        Some(Kind::Staging) => "body staging",
-        Some(Kind::Workspace) => "body workspace",
-        Some(Kind::Value) | None => "body",
-    };
-    canvas.rect(whole, &format!(r#"class="{class}""#));
+    canvas.rect(whole, r#"class="body""#);
+    for (kind, block) in kinds {
+        draw_kind(canvas, kind, block);
+    }
     for (index, shown) in body.links.iter().skip(1) {
-        take_over(canvas, scene, &scene.items[*index], scale.x(f64::from(shown.start)), whole);
+        let (_, ink) = palette::fill(scene.items[*index].layer, scene.n_layer);
+        draw_take_over(canvas, ink, scale.x(f64::from(shown.start)), whole);
     }
 }
 
+/// What tells kinds apart without colour: outline and pattern.
+pub(super) fn draw_kind(canvas: &mut Canvas, kind: Kind, block: Frame) {
+    let look = match kind {
+        Kind::Value => return,
+        Kind::Input | Kind::Output => r#"class="pinned""#,
+        Kind::Staging => r#"class="staging" fill="url(#hatch)""#,
+        Kind::Workspace => r#"class="workspace" fill="url(#dots)""#,
+    };
+    canvas.rect(block, look);
+}
+
 /// The mark where a value takes over the bytes: a bar with an arrow head, as high as there is room for.
-fn take_over(canvas: &mut Canvas, scene: &Scene, item: &Item, x: f64, whole: Frame) {
-    let (_, ink) = palette::fill(item.layer, scene.n_layer);
+pub(super) fn draw_take_over(canvas: &mut Canvas, ink: &str, x: f64, whole: Frame) {
     let half = (whole.height / 4.0).min(4.0);
     let (x1, top, middle, bottom) = (px(x), px(whole.y), whole.y + whole.height / 2.0, px(whole.bottom()));
     let (tip, up, down, middle) = (px(x + half * 1.2), px(middle - half), px(middle + half), px(middle));

@@ -7,9 +7,9 @@ use super::scene::{Kind, Layout, Scene};
 use super::{Caption, ledger, palette, text};
 use crate::ledger::Ledger;
 use crate::plan::Plan;
-use std::fmt::Write;
 
 const WIDTH: f64 = 1240.0;
+const MARGIN: f64 = 28.0;
 /// Left edge and width of the maps.
 const MAP_X: f64 = 96.0;
 const MAP_WIDTH: f64 = 800.0;
@@ -22,6 +22,10 @@ const MAP_HEIGHT: f64 = 500.0;
 const MAP_HEIGHT_OF_SEVERAL: f64 = 330.0;
 /// From one map to the next: heading and label of the peak.
 const BETWEEN: f64 = 64.0;
+
+/// Widths in the legend.
+const RAMP_WIDTH: f64 = 96.0;
+const SWATCH_WIDTH: f64 = 24.0;
 
 const STYLE: &str = include_str!("svg.css");
 
@@ -38,8 +42,8 @@ pub fn svg(plan: &Plan, ledger: &Ledger, caption: &Caption) -> String {
         let bars_end = draw_bars(&mut canvas, &scene, layout, ledger);
         draw_steps(&mut canvas, &scene, maps_end + 8.0);
         let legend_y = (maps_end + 88.0).max(bars_end + 16.0);
-        draw_legend(&mut canvas, &scene, legend_y);
-        return document(&canvas, caption, layout, legend_y + 38.0);
+        let end = draw_legend(&mut canvas, &scene, legend_y);
+        return document(&canvas, caption, layout, end + 24.0);
     }
     canvas.markup
 }
@@ -50,8 +54,8 @@ fn document(canvas: &Canvas, caption: &Caption, layout: &Layout, height: f64) ->
     let settings = text::escape(&text::cut(&caption.settings, 160));
     let strategy = &layout.strategy;
     let mut top = Canvas::default();
-    top.text((28.0, 44.0), Anchor::Start, "title", &text::escape(&text::cut(&caption.model, 80)));
-    top.text((28.0, 68.0), Anchor::Start, "settings", &format!("{settings} · placement: {strategy}"));
+    top.text((MARGIN, 44.0), Anchor::Start, "title", &text::escape(&text::cut(&caption.model, 80)));
+    top.text((MARGIN, 68.0), Anchor::Start, "settings", &format!("{settings} · placement: {strategy}"));
     format!(
         r##"<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" height="{height}" role="img" aria-labelledby="picture-title">
 <title id="picture-title">Memory plan of {model}: execution steps across, addresses up</title>
@@ -143,54 +147,57 @@ fn round_interval(n: usize) -> usize {
     }
 }
 
-fn draw_legend(canvas: &mut Canvas, scene: &Scene, y: f64) {
-    let mut x = 28.0;
-    let say = |canvas: &mut Canvas, x: &mut f64, said: &str| {
-        canvas.text((*x, y + 11.0), Anchor::Start, "said", said);
-        *x += text::width(said, 12.0) + 22.0;
-    };
-    let swatch = |x: f64| Frame { x, y, width: 24.0, height: 14.0 };
+/// Draws what the looks mean, in as many rows as it takes; gives where it ends.
+fn draw_legend(canvas: &mut Canvas, scene: &Scene, y: f64) -> f64 {
+    let mut at = (MARGIN, y);
     if scene.n_layer > 0 {
-        let cells = scene.n_layer.min(32);
-        let width = (96.0 / f64::from(cells)).max(3.0);
-        for cell in 0..cells {
-            let layer = (u64::from(cell) * u64::from(scene.n_layer - 1) / u64::from(cells.max(2) - 1)) as u32;
-            let (fill, _) = palette::fill(Some(layer), scene.n_layer);
-            canvas.rect(Frame { x: x + width * f64::from(cell), y, width, height: 14.0 }, &format!(r#"fill="{fill}""#));
-        }
-        x += width * f64::from(cells) + 7.0;
         let said = if scene.n_layer == 1 { "layer 0".into() } else { format!("layers 0 to {}", scene.n_layer - 1) };
-        say(canvas, &mut x, &said);
-    }
-    let mut entry = |class: &str, fill: &str, over: Option<&str>, said: &str| {
-        canvas.rect(swatch(x), &format!(r#"fill="{fill}""#));
-        if let Some(pattern) = over {
-            canvas.rect(swatch(x), &format!(r#"fill="url(#{pattern})""#));
+        let (x, y) = legend_entry(canvas, &mut at, RAMP_WIDTH, &said);
+        let cells = scene.n_layer.min(32);
+        let width = RAMP_WIDTH / f64::from(cells);
+        for cell in 0..cells {
+            let layer = u64::from(cell) * u64::from(scene.n_layer - 1) / u64::from(cells.max(2) - 1);
+            let (fill, _) = palette::fill(u32::try_from(layer).ok(), scene.n_layer);
+            let frame = Frame { x: x + width * f64::from(cell), y, width, height: 14.0 };
+            canvas.rect(frame, &format!(r#"fill="{fill}""#));
         }
-        canvas.rect(swatch(x), &format!(r#"class="{class}""#));
-        x += 31.0;
-        say(canvas, &mut x, said);
-    };
-    entry("body", palette::NO_LAYER, None, "no layer");
-    entry("body pinned", palette::NO_LAYER, None, "pinned (input, output)");
+    }
     let (teal, _) = palette::fill(Some(1), 3);
-    if scene.items.iter().any(|item| item.kind == Kind::Staging) {
-        entry("body staging", &teal, Some("hatch"), "copy on another backend");
+    for (kind, fill, said) in [
+        (Kind::Value, palette::NO_LAYER, "no layer"),
+        (Kind::Input, palette::NO_LAYER, "pinned (input, output)"),
+        (Kind::Staging, &teal, "copy on another backend"),
+        (Kind::Workspace, &teal, "workspace"),
+    ] {
+        if matches!(kind, Kind::Staging | Kind::Workspace) && !scene.items.iter().any(|item| item.kind == kind) {
+            continue;
+        }
+        let (x, y) = legend_entry(canvas, &mut at, SWATCH_WIDTH, said);
+        let swatch = Frame { x, y, width: SWATCH_WIDTH, height: 14.0 };
+        canvas.rect(swatch, &format!(r#"fill="{fill}""#));
+        canvas.rect(swatch, r#"class="body""#);
+        panel::draw_kind(canvas, kind, swatch);
     }
-    if scene.items.iter().any(|item| item.kind == Kind::Workspace) {
-        entry("body workspace", &teal, Some("dots"), "workspace");
+    let (x, y) = legend_entry(canvas, &mut at, SWATCH_WIDTH, "in place: takes over the bytes");
+    let swatch = Frame { x, y, width: SWATCH_WIDTH, height: 14.0 };
+    canvas.rect(swatch, &format!(r#"fill="{teal}""#));
+    canvas.rect(swatch, r#"class="body""#);
+    panel::draw_take_over(canvas, "#ffffff", x + SWATCH_WIDTH / 2.0, swatch);
+    let (x, y) = legend_entry(canvas, &mut at, SWATCH_WIDTH, "lower bound");
+    canvas.line((x, y + 7.0), (x + SWATCH_WIDTH, y + 7.0), "bound");
+    let (x, y) = legend_entry(canvas, &mut at, 6.0, "peak step");
+    canvas.line((x + 3.0, y - 2.0), (x + 3.0, y + 16.0), "peak");
+    at.1 + 14.0
+}
+
+/// Writes what a swatch of this width means, on the next row if there is no room; gives the swatch's corner.
+fn legend_entry(canvas: &mut Canvas, at: &mut (f64, f64), swatch_width: f64, said: &str) -> (f64, f64) {
+    let width = swatch_width + 7.0 + text::width(said, 12.0);
+    if at.0 + width > WIDTH - MARGIN {
+        *at = (MARGIN, at.1 + 24.0);
     }
-    let mut d = String::new();
-    let _ = write!(d, "M{0} {1}v14M{0} {2}l5 4l-5 4z", px(x + 12.0), px(y), px(y + 3.0));
-    canvas.rect(swatch(x), &format!(r#"fill="{teal}""#));
-    canvas.rect(swatch(x), r#"class="body""#);
-    canvas.raw(&format!(r##"<path class="mark" stroke="#fff" fill="#fff" d="{d}"/>"##));
-    x += 31.0;
-    say(canvas, &mut x, "in place: takes over the bytes");
-    canvas.line((x, y + 7.0), (x + 24.0, y + 7.0), "bound");
-    x += 31.0;
-    say(canvas, &mut x, "lower bound");
-    canvas.line((x + 4.0, y - 2.0), (x + 4.0, y + 16.0), "peak");
-    x += 13.0;
-    say(canvas, &mut x, "peak step");
+    let corner = *at;
+    canvas.text((corner.0 + swatch_width + 7.0, corner.1 + 11.0), Anchor::Start, "said", said);
+    at.0 += width + 20.0;
+    corner
 }

@@ -190,9 +190,12 @@ pub const HOSTILE: [&str; 3] = [
     "]]></text>\u{0}\u{1b}[31m\u{202e}",
 ];
 
-/// [`llama`] with hostile names on some of its nodes.
+/// [`llama`] with the layers of its values, and hostile names on some of them.
 pub fn hostile_llama(n_layer: u32) -> Graph {
     let mut graph = llama(params(32), n_layer);
+    for node in &mut graph.nodes {
+        node.layer = node.name.split('.').nth(1).and_then(|layer| layer.parse().ok());
+    }
     for (name, hostile) in ["embed", "blk.1.attn", "logits"].into_iter().zip(HOSTILE) {
         let id = graph.find(name).unwrap();
         graph.nodes[id.index()].name = hostile.to_string();

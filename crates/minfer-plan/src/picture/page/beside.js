@@ -59,7 +59,7 @@ function markRow() {
 
 function showBars() {
   const rows = owners.map((owner) => (owner.is_arena
-    ? { ...owner, note: `${drawn.layout.strategy}, the map above`, bytes: drawn.layout.heights.reduce((a, b) => a + b, 0) }
+    ? { ...owner, note: `${owner.note}: ${drawn.layout.strategy}`, bytes: drawn.layout.heights.reduce((a, b) => a + b, 0) }
     : owner));
   const longest = Math.max(1, ...rows.map((owner) => owner.bytes));
   byId('total').textContent = formatBytes(rows.reduce((sum, owner) => sum + owner.bytes, 0));
@@ -100,11 +100,11 @@ function choices(id, indices, chosen, label, choose) {
 
 function showLegend() {
   const kinds = new Set(scene.items.map((item) => item.kind));
-  const swatch = (fill, cls, pattern, extra) => {
+  const swatch = (fill, kind, extra) => {
     const svg = svgMake('svg', { width: 26, height: 16, 'aria-hidden': 'true' });
     const box = { x: 1, y: 1, width: 24, height: 14 };
-    if (fill) svg.append(svgMake('rect', { ...box, fill }), svgMake('rect', { ...box, class: `body ${cls && `is-${cls}`}` }));
-    if (pattern) svg.insertBefore(svgMake('rect', { ...box, fill: `url(#${pattern})` }), svg.lastChild);
+    if (fill) svg.append(svgMake('rect', { ...box, fill }), svgMake('rect', { ...box, class: 'body' }));
+    if (kind) svg.append(svgMake('rect', { ...box, class: `over is-${kind}` }));
     if (extra) svg.append(extra);
     return svg;
   };
@@ -116,13 +116,13 @@ function showLegend() {
       svgMake('rect', { x: (96 * i) / layers.length, width: 96 / layers.length + 0.5, height: 14, fill })));
     entries.push([ramp, layers.length === 1 ? 'layer 0' : `layers 0 to ${layers.length - 1}`]);
   }
-  entries.push([swatch(noLayer[0], 'value'), 'no layer'], [swatch(noLayer[0], 'input'), 'pinned (input, output)']);
-  if (kinds.has('staging')) entries.push([swatch(teal, 'staging', 'hatch'), 'copy on another backend']);
-  if (kinds.has('workspace')) entries.push([swatch(teal, 'workspace', 'dots'), 'workspace']);
+  entries.push([swatch(noLayer[0]), 'no layer'], [swatch(noLayer[0], 'input'), 'pinned (input, output)']);
+  if (kinds.has('staging')) entries.push([swatch(teal, 'staging'), 'copy on another backend']);
+  if (kinds.has('workspace')) entries.push([swatch(teal, 'workspace'), 'workspace']);
   const arrow = svgMake('path', { class: 'mark', fill: '#fff', stroke: '#fff', d: 'M13 1v14M13 4l5 4l-5 4z' });
-  entries.push([swatch(teal, 'value', null, arrow), 'in place: takes over the bytes']);
+  entries.push([swatch(teal, null, arrow), 'in place: takes over the bytes']);
   const line = (cls, at) => svgMake('line', { class: cls, ...at });
-  entries.push([swatch(null, '', null, line('bound', { x1: 1, x2: 25, y1: 8, y2: 8 })), 'lower bound']);
-  entries.push([swatch(null, '', null, line('peak', { x1: 13, x2: 13, y1: 0, y2: 16 })), 'peak step']);
+  entries.push([swatch(null, null, line('bound', { x1: 1, x2: 25, y1: 8, y2: 8 })), 'lower bound']);
+  entries.push([swatch(null, null, line('peak', { x1: 13, x2: 13, y1: 0, y2: 16 })), 'peak step']);
   byId('legend').replaceChildren(...entries.map(([picture, text]) => make('span', {}, picture, text)));
 }

@@ -7,6 +7,7 @@ const byId = (id) => document.getElementById(id);
 const map = byId('map');
 const nSteps = scene.steps.length;
 const ARRANGED = ['naive', 'pool', 'planned'];
+const PATTERNED = ['staging', 'workspace']; // no text is legible on these
 const MARGIN = { left: 74, top: 26, bottom: 124 };
 const CORE_WIDTH = 150, CORE_GAP = 22, STRIP = 54;
 

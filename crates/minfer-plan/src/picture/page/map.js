@@ -27,13 +27,12 @@ function build() {
     const item = scene.items[i], [fill, ink] = colours(item), elements = {};
     elements.value = svgMake('rect', { class: 'value', fill, 'data-item': i });
     items.append(elements.value);
-    const pattern = { staging: 'hatch', workspace: 'dots' }[item.kind];
-    if (pattern) items.append(elements.over = svgMake('rect', { class: 'over', fill: `url(#${pattern})` }));
-    if (drawn.bodyOf[i].first === i) elements.body = svgMake('rect', { class: `body is-${item.kind}` });
+    if (item.kind !== 'value') elements.over = svgMake('rect', { class: `over is-${item.kind}` });
+    if (drawn.bodyOf[i].first === i) elements.body = svgMake('rect', { class: 'body' });
     else elements.mark = svgMake('path', { class: 'mark', fill: ink, stroke: ink });
     nodes.set(i, elements);
   }
-  for (const { body, mark } of nodes.values()) items.append(...[body, mark].filter(Boolean));
+  for (const { body, over, mark } of nodes.values()) items.append(...[body, over, mark].filter(Boolean));
   const layer = (id, attributes = {}) => svgMake('g', { id, ...attributes });
   map.append(defs, layer('under'), items, layer('inside', { 'clip-path': 'url(#in-map)' }), layer('above'));
 }
@@ -101,12 +100,12 @@ function place(i, { value, over, body, mark }, inside) {
   }
   const left = Math.max(x, frame.x), room = Math.min(x + width, frame.x + frame.width) - left;
   const inView = y < frame.y + frame.height - 12 && y + height > frame.y + 12;
-  if (height < 14 || room < 46 || !inView) return;
+  if (height < 14 || room < 72 || !inView || PATTERNED.includes(scene.items[i].kind)) return;
   const text = cut(scene.items[i].name, Math.floor((room - 16) / 6.4));
   const at = Math.max(frame.y + 13, Math.min(frame.y + frame.height - 5, y + height / 2 + 4));
   const label = svgMake('text', { class: 'inside', x: left + 10, y: at }, text);
   label.style.fill = colours(scene.items[i])[1];
-  if (!over) inside.append(label);
+  inside.append(label);
 }
 
 /** The sum of live bytes over the steps in view. */
@@ -198,10 +197,9 @@ function drawCore(put, box, under, above) {
     const y = Math.max(top, py(body.offset + body.bytes)), end = Math.min(bottom, py(body.offset));
     if (end <= y) continue;
     box(under, 'value-core', x, y, CORE_WIDTH, end - y, { fill, 'data-item': i });
-    const pattern = { staging: 'hatch', workspace: 'dots' }[item.kind];
-    if (pattern) box(under, 'over', x, y, CORE_WIDTH, end - y, { fill: `url(#${pattern})` });
-    box(under, `body is-${item.kind}`, x, y, CORE_WIDTH, end - y);
-    if (end - y < 14 || pattern) continue;
+    box(under, 'body', x, y, CORE_WIDTH, end - y);
+    if (item.kind !== 'value') box(under, `over is-${item.kind}`, x, y, CORE_WIDTH, end - y);
+    if (end - y < 14 || PATTERNED.includes(item.kind)) continue;
     const label = svgMake('text', { class: 'inside', x: x + 7, y: (y + end) / 2 + 4 }, cut(item.name, 21));
     label.style.fill = ink;
     under.append(label);
