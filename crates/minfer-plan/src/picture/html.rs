@@ -35,11 +35,11 @@ struct Data<'a> {
 ///
 /// Without a plan, with two plans of one strategy, and with plans of different graphs.
 pub fn html(plans: &[&Plan], ledger: &Ledger, caption: &Caption) -> Result<String, PictureError> {
-    let scene = Scene::new(plans)?;
+    let scene = Scene::of_all(plans)?;
     let data = Data {
         layers: (0..scene.n_layer).map(|layer| palette::fill(Some(layer), scene.n_layer)).collect(),
         no_layer: palette::fill(None, scene.n_layer),
-        owners: scene.layouts.first().map(|layout| ledger::rows(ledger, layout)).unwrap_or_default(),
+        owners: ledger::rows(ledger, &scene.layouts[0]),
         scene: &scene,
     };
     // Strings, integers and lists of them are always JSON.

@@ -54,13 +54,14 @@ pub(super) fn draw(canvas: &mut Canvas, scene: &Scene, layout: &Layout, index: u
     for body in &bodies {
         draw_body(canvas, scene, layout, body, &scale);
     }
-    let strip_scale = Scale::new(strip, scene.steps.len(), highest);
+    let peak = peak(&live_bytes);
+    let strip_scale = Scale::new(strip, scene.steps.len(), bound.max(peak.map_or(0, |(_, bytes)| bytes)));
     draw_live_bytes(canvas, &strip_scale, &live_bytes);
     for scale in [&scale, &strip_scale] {
         let y = scale.y(bound);
         canvas.line((map.x, y), (map.right(), y), "bound");
     }
-    if let Some((step, bytes)) = peak(&live_bytes) {
+    if let Some((step, bytes)) = peak {
         draw_peak(canvas, scene, &scale, strip.bottom(), step, bytes);
     }
     draw_heights(canvas, &scale, height, bound);
@@ -161,21 +162,24 @@ fn draw_peak(canvas: &mut Canvas, scene: &Scene, scale: &Scale, bottom: f64, ste
     canvas.text((at, top - 10.0), anchor, "said marked", &label);
 }
 
-/// Names the line of the lower bound, and the height where it is another.
+/// Names the line of the lower bound, and the height where it is another; the bound at the right end where there is no
+/// room for both.
 fn draw_heights(canvas: &mut Canvas, scale: &Scale, height: u64, bound: u64) {
-    let mut label = |bytes: u64, class: &str, said: &str| {
-        let (x, y) = (scale.frame.x + 8.0, scale.y(bytes));
-        let pill = Frame { x: x - 4.0, y: y - 18.0, width: text::width(said, 12.0) + 8.0, height: 15.0 };
+    let (left, right) = (scale.frame.x + 8.0, scale.frame.right() - 8.0);
+    let mut label = |bytes: u64, at_right: bool, class: &str, said: &str| {
+        let (y, width) = (scale.y(bytes), text::width(said, 12.0));
+        let x = if at_right { right - width } else { left };
+        let pill = Frame { x: x - 4.0, y: y - 18.0, width: width + 8.0, height: 15.0 };
         canvas.rect(pill, r#"class="pill""#);
         canvas.text((x, y - 6.0), Anchor::Start, class, said);
     };
     if height == bound {
         let said = format!("height = lower bound = {}: no placement is smaller", text::bytes(bound));
-        label(bound, "said marked", &said);
-        return;
+        return label(bound, false, "said marked", &said);
     }
-    label(height, "said", &format!("height {}", text::bytes(height)));
-    label(bound, "said marked", &format!("lower bound {}", text::bytes(bound)));
+    let is_near = scale.y(bound) - scale.y(height) < 18.0;
+    label(height, false, "said", &format!("height {}", text::bytes(height)));
+    label(bound, is_near, "said marked", &format!("lower bound {}", text::bytes(bound)));
     let y = scale.y(height);
     canvas.line((scale.frame.x, y), (scale.frame.right(), y), "height");
 }

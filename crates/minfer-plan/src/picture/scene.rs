@@ -102,28 +102,28 @@ pub(super) struct Body {
 }
 
 impl Scene {
-    pub fn new(plans: &[&Plan]) -> Result<Self, PictureError> {
-        let first = *plans.first().ok_or(PictureError::NoPlan)?;
-        let (items, layout) = lay_out(first);
-        let mut scene = Scene {
-            steps: first.steps.iter().map(|step| step_of(first.graph.node(step.node))).collect(),
-            n_layer: first
-                .graph
-                .nodes
-                .iter()
-                .filter_map(|node| node.layer)
-                .max()
-                .map_or(0, |layer| layer.saturating_add(1)),
-            arenas: arenas(first),
+    /// A graph planned once.
+    pub fn of(plan: &Plan) -> Self {
+        let (items, layout) = lay_out(plan);
+        Scene {
+            steps: plan.steps.iter().map(|step| step_of(plan.graph.node(step.node))).collect(),
+            n_layer: plan.graph.nodes.iter().filter_map(|node| node.layer).max().map_or(0, |l| l.saturating_add(1)),
+            arenas: arenas(plan),
             items,
             layouts: vec![layout],
-        };
-        for (index, plan) in plans.iter().enumerate().skip(1) {
+        }
+    }
+
+    /// A graph planned by several strategies.
+    pub fn of_all(plans: &[&Plan]) -> Result<Self, PictureError> {
+        let (first, others) = plans.split_first().ok_or(PictureError::NoPlan)?;
+        let mut scene = Scene::of(first);
+        for plan in others {
             let strategy = strategy_of(plan);
-            if plans[..index].iter().any(|earlier| strategy_of(earlier) == strategy) {
+            let (items, layout) = lay_out(plan);
+            if scene.layouts.iter().any(|earlier| earlier.strategy == layout.strategy) {
                 return Err(PictureError::StrategyTwice { strategy });
             }
-            let (items, layout) = lay_out(plan);
             if plan.source != first.source || items != scene.items || arenas(plan) != scene.arenas {
                 return Err(PictureError::OtherGraph { strategy });
             }

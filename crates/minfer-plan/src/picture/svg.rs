@@ -34,18 +34,13 @@ const STYLE: &str = include_str!("svg.css");
 /// The answer is the same, byte for byte, for the same arguments.
 pub fn svg(plan: &Plan, ledger: &Ledger, caption: &Caption) -> String {
     let mut canvas = Canvas::default();
-    // One plan is never refused: it is of its own graph.
-    if let Ok(scene) = Scene::new(&[plan])
-        && let Some(layout) = scene.layouts.first()
-    {
-        let maps_end = draw_maps(&mut canvas, &scene, layout);
-        let bars_end = draw_bars(&mut canvas, &scene, layout, ledger);
-        draw_steps(&mut canvas, &scene, maps_end + 8.0);
-        let legend_y = (maps_end + 88.0).max(bars_end + 16.0);
-        let end = draw_legend(&mut canvas, &scene, legend_y);
-        return document(&canvas, caption, layout, end + 24.0);
-    }
-    canvas.markup
+    let scene = Scene::of(plan);
+    let layout = &scene.layouts[0];
+    let maps_end = draw_maps(&mut canvas, &scene, layout);
+    let bars_end = draw_bars(&mut canvas, &scene, layout, ledger);
+    draw_steps(&mut canvas, &scene, maps_end + 8.0);
+    let end = draw_legend(&mut canvas, &scene, (maps_end + 88.0).max(bars_end + 16.0));
+    document(&canvas, caption, layout, end + 24.0)
 }
 
 fn document(canvas: &Canvas, caption: &Caption, layout: &Layout, height: f64) -> String {

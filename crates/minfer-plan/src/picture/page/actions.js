@@ -122,7 +122,7 @@ function hideTip() {
   byId('tip').hidden = true;
 }
 
-/** The next value up or down at this step; said through the map's label. */
+/** The next value up or down at this step; said to a screen reader. */
 function chooseNext(direction) {
   const live = liveAt(state.step);
   if (!live.length) return;
@@ -131,7 +131,7 @@ function chooseNext(direction) {
   choose(next);
   const body = drawn.bodyOf[next], box = map.getBoundingClientRect();
   showTip(next, box.left + Math.min(px(state.step + 1), frame.x + frame.width), box.top + py(body.offset + body.bytes / 2));
-  map.setAttribute('aria-label', [scene.items[next].name, ...describe(next)].join(', '));
+  byId('said').textContent = [scene.items[next].name, ...describe(next)].join(', ');
 }
 
 map.addEventListener('keydown', (event) => {

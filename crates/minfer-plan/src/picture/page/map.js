@@ -169,11 +169,13 @@ function ticks(from, to, wanted, base) {
 function drawMarks(put, above, right, bottom) {
   const { bound, height, peak, live } = drawn;
   const inView = (y) => y >= frame.y - 0.5 && y <= frame.y + frame.height + 0.5;
+  const near = Math.abs(py(bound) - py(height)) < 16; // then the bound is named at the right end
   const level = (bytes, cls, textClass, text) => {
     const y = py(bytes);
     if (!inView(y)) return;
     put(above, 'line', { class: cls, x1: frame.x, x2: frame.core + CORE_WIDTH, y1: y, y2: y });
-    put(above, 'text', { class: textClass, x: frame.x + 8, y: y - 6, id: `${cls}-label` }, text);
+    const at = near && cls === 'bound' && height !== bound ? { x: right - 8, 'text-anchor': 'end' } : { x: frame.x + 8 };
+    put(above, 'text', { class: textClass, y: y - 6, ...at }, text);
   };
   if (height !== bound) {
     level(height, 'height', 'said plain', `height ${formatBytes(height)}`);
