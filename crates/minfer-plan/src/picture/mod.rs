@@ -1,8 +1,8 @@
 //! Pictures of a plan: time across, addresses up, one rectangle per value. Takes finished plans and a ledger; gives an SVG
 //! or a page for a browser, as text. Must not know models or where the text goes; changes nothing.
 //!
-//! Both are drawn from the one [`Scene`](scene::Scene), so they cannot disagree. Names come from files and are escaped
-//! wherever they are written.
+//! Both are drawn from one scene, so they cannot disagree. Names come from files and are escaped wherever they are
+//! written.
 
 mod canvas;
 mod html;
