@@ -9,6 +9,7 @@ mod error;
 mod fingerprint;
 mod ledger;
 mod passes;
+pub mod picture;
 mod pipeline;
 mod plan;
 mod print;
