@@ -227,6 +227,7 @@ fn compute(raw: &args::PlanArgs, environment: &Environment) -> Resolved<Compute>
             cache_type: match raw.cache_type {
                 args::CacheType::F32 => CacheType::F32,
                 args::CacheType::F16 => CacheType::F16,
+                args::CacheType::Q8_0 => CacheType::Q8_0,
             },
             strategy: match raw.alloc {
                 args::Alloc::Naive => Strategy::Naive,

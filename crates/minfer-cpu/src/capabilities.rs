@@ -70,7 +70,7 @@ fn activation_type(weight: DType, lasting: bool) -> ValueType {
 
 /// Whether the kernel is implemented for these types and attributes.
 pub(crate) fn supports(kernel: &Kernel) -> bool {
-    use ValueType::{F16, F32, I32};
+    use ValueType::{F16, F32, I32, Q8_0};
     let (inputs, weights, output) = (kernel.inputs.as_slice(), kernel.weights.as_slice(), kernel.output);
     let floats = weights.iter().skip(kernel.op.n_matrices()).all(|&weight| weight == DType::F32);
     // Types of a product's x and matrices.
@@ -100,9 +100,9 @@ pub(crate) fn supports(kernel: &Kernel) -> bool {
             types && weights.len() == n_weights && floats && heads
         }
         Op::Rope { head_dim, n_dims, .. } => inputs == [F32, F32] && output == F32 && even_dims(n_dims, head_dim),
-        Op::KvStore { .. } => inputs == [F32, F32, I32] && matches!(output, F32 | F16),
+        Op::KvStore { .. } => inputs == [F32, F32, I32] && matches!(output, F32 | F16 | Q8_0),
         Op::Attention(a) => {
-            let kv = inputs.len() == 6 && inputs[1] == inputs[2] && matches!(inputs[1], F32 | F16);
+            let kv = inputs.len() == 6 && inputs[1] == inputs[2] && matches!(inputs[1], F32 | F16 | Q8_0);
             let types = kv && inputs[0] == F32 && inputs[3..] == [I32, I32, I32];
             let heads = a.n_kv_head > 0 && a.n_head.is_multiple_of(a.n_kv_head) && a.n_head > 0;
             types && heads && writes(a.head_dim) && a.head_dim > 0 && a.head_dim <= MAX_HEAD_DIM as u32

@@ -6,6 +6,7 @@
 
 use crate::ops::{attention, elementwise, embed, kv, norm, quantize, rope, select};
 use crate::product::Product;
+use crate::quantize::Q8_BLOCK;
 use crate::region::Region;
 use crate::scratch::Scratch;
 use crate::simd::{Kernel, Simd, SimdLevel};
@@ -197,8 +198,8 @@ pub(crate) struct Kv {
     pub k: *mut u8,
     /// Values; a multiple of 4.
     pub v: *mut u8,
-    /// Whether cells are half floats (else floats).
-    pub half: bool,
+    /// Type of the cells: floats, half floats or `q8_0`.
+    pub ty: ValueType,
     /// Columns of a cell.
     pub cols: usize,
     /// Cells.
@@ -313,21 +314,23 @@ impl Check<'_> {
     }
 
     /// The KV regions, whose cells have `cols` columns.
-    pub(crate) fn kv(&self, cols: usize, write: bool) -> Result<Kv, BackendError> {
+    /// `run`: elements that are read or written together, whole blocks of the cells' type.
+    pub(crate) fn kv(&self, cols: usize, run: usize, write: bool) -> Result<Kv, BackendError> {
         let Some(kv) = &self.step.kv else { return Err(self.bad("kv", "a pair of regions", "none")) };
         self.equal("columns of a KV cell", cols, kv.cols as usize)?;
-        let half = match kv.ty {
-            ValueType::F16 => true,
-            ValueType::F32 => false,
-            _ => return Err(self.bad("type of the KV cells", "f32 or f16", kv.ty)),
-        };
+        if kv.ty == ValueType::Q8_0 {
+            self.equal("elements beyond whole blocks of 32", 0, run % Q8_BLOCK)?;
+        }
+        if !matches!(kv.ty, ValueType::F32 | ValueType::F16 | ValueType::Q8_0) {
+            return Err(self.bad("type of the KV cells", "f32, f16 or q8_0", kv.ty));
+        }
         let need = u64::from(kv.n_cells) * kv.ty.row_bytes(kv.cols);
         let k = self.bytes("K", &kv.k, need, write)?;
         let v = self.bytes("V", &kv.v, need, write)?;
         if !(k as usize | v as usize).is_multiple_of(4) {
             return Err(self.bad("KV regions", "at multiples of 4 bytes", kv.k.offset | kv.v.offset));
         }
-        Ok(Kv { k, v, half, cols, n_cells: kv.n_cells as usize })
+        Ok(Kv { k, v, ty: kv.ty, cols, n_cells: kv.n_cells as usize })
     }
 
     /// The workspace, if there is one of at least `need` bytes.

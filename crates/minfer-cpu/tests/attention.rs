@@ -37,11 +37,8 @@ impl Case {
             table.swap(i, random.below(i + 1));
         }
         let mut side = || {
-            let mut cells = random.floats(n_cells * kv_cols);
-            if self.cache == CacheType::F16 {
-                cells.iter_mut().for_each(|x| *x = f16::from_f32(*x).to_f32());
-            }
-            cells
+            let cells = random.floats(n_cells * kv_cols);
+            rounded(self.cache, &cells)
         };
         let (mut k, mut v) = (side(), side());
         // What nobody may see is not a number.
@@ -103,13 +100,33 @@ impl Case {
 }
 
 fn make_kv(machine: &mut Machine, cache: CacheType, n_cells: usize, cols: usize, k: &[f32], v: &[f32]) -> KvPair {
-    let bytes = |side: &[f32]| -> Vec<u8> {
-        match cache {
-            CacheType::F32 => side.iter().flat_map(|x| x.to_le_bytes()).collect(),
-            CacheType::F16 => side.iter().flat_map(|x| f16::from_f32(*x).to_le_bytes()).collect(),
+    machine.kv(cache.value_type(), n_cells, cols, &encoded(cache, k), &encoded(cache, v))
+}
+
+/// Floats as the bytes of cells; blocks of `q8_0` with a NaN are NaN.
+fn encoded(cache: CacheType, side: &[f32]) -> Vec<u8> {
+    match cache {
+        CacheType::F32 => side.iter().flat_map(|x| x.to_le_bytes()).collect(),
+        CacheType::F16 => side.iter().flat_map(|x| f16::from_f32(*x).to_le_bytes()).collect(),
+        CacheType::Q8_0 => {
+            let mut bytes = Vec::new();
+            for block in side.chunks(32) {
+                if minfer_gguf::encode_row(DType::Q8_0, block, &mut bytes).is_err() {
+                    bytes.extend([0xFF; 34]);
+                }
+            }
+            bytes
         }
-    };
-    machine.kv(cache.value_type(), n_cells, cols, &bytes(k), &bytes(v))
+    }
+}
+
+/// Floats as they come back from cells.
+fn rounded(cache: CacheType, side: &[f32]) -> Vec<f32> {
+    match cache {
+        CacheType::F32 => side.to_vec(),
+        CacheType::F16 => side.iter().map(|x| f16::from_f32(*x).to_f32()).collect(),
+        CacheType::Q8_0 => decode(DType::Q8_0, &encoded(cache, side), side.len()),
+    }
 }
 
 fn attention(n_head: u32, n_kv_head: u32, head_dim: u32, window: Option<u32>) -> Attention {
@@ -124,8 +141,9 @@ fn run_of(sequence: usize, first: usize, n: usize) -> impl Iterator<Item = (usiz
 fn cases() -> Vec<Case> {
     let mut cases = Vec::new();
     let mut case = |attention, cache, n_ctx, tokens| cases.push(Case { attention, cache, n_ctx, tokens });
-    for cache in [CacheType::F32, CacheType::F16] {
-        for shape in [(4, 2, 64), (9, 3, 64), (2, 2, 80), (3, 1, 20), (4, 1, 256), (40, 1, 32)] {
+    let shapes = [(4, 2, 64), (9, 3, 64), (2, 2, 80), (3, 1, 20), (4, 1, 256), (40, 1, 32)];
+    for cache in [CacheType::F32, CacheType::F16, CacheType::Q8_0] {
+        for shape in shapes.into_iter().filter(|shape| cache.fits(shape.2)) {
             for window in [None, Some(50)] {
                 let attention = attention(shape.0, shape.1, shape.2, window);
                 // Decode at many lengths, a prompt, a prompt behind a prefix, sequences side by side.
@@ -264,8 +282,8 @@ fn numbers_that_point_outside_are_errors() {
 #[test]
 fn kv_store_writes_cells() {
     for level in levels() {
-        for cache in [CacheType::F32, CacheType::F16] {
-            let (cols, n_cells) = (20, 64);
+        for (cache, cols) in [(CacheType::F32, 20), (CacheType::F16, 20), (CacheType::Q8_0, 96)] {
+            let n_cells = 64;
             let mut random = Random::new(15);
             let (k, v) = (random.floats(3 * cols), random.floats(3 * cols));
             let mut machine = Machine::new(level, 2);
@@ -276,13 +294,12 @@ fn kv_store_writes_cells() {
             let mut store = step(Op::KvStore { layer: 0 }, &inputs, &[], machine.view(&kv, kv.k));
             store.kv = Some(kv);
             machine.run(std::slice::from_ref(&store)).unwrap();
-            let round = |x: f32| if cache == CacheType::F16 { f16::from_f32(x).to_f32() } else { x };
-            for (buf, side) in [(kv.k, &k), (kv.v, &v)] {
+            for (buf, side) in [(kv.k, rounded(cache, &k)), (kv.v, rounded(cache, &v))] {
                 let got = machine.read(&machine.view(&kv, buf));
                 let mut expected = zero.clone();
                 for (token, cell) in cells.into_iter().enumerate() {
                     for col in 0..cols {
-                        expected[cell as usize * cols + col] = round(side[token * cols + col]);
+                        expected[cell as usize * cols + col] = side[token * cols + col];
                     }
                 }
                 assert_eq!(got, expected, "{level} {cache:?}");
@@ -302,10 +319,11 @@ fn qkv_store_is_its_parts() {
         for (dtypes, bias, norms, style, cache) in [
             ([DType::Q4_K, DType::Q4_K, DType::Q6_K], true, false, RopeStyle::Halves, CacheType::F16),
             ([DType::Q8_0, DType::Q5_0, DType::Q4_1], false, true, RopeStyle::Adjacent, CacheType::F32),
+            ([DType::Q4_K, DType::Q4_K, DType::Q6_K], true, true, RopeStyle::Halves, CacheType::Q8_0),
             ([DType::F16, DType::F32, DType::BF16], true, true, RopeStyle::Halves, CacheType::F16),
         ] {
-            for (tokens, head_dim, n_head, n_kv_head) in [(1, 64, 4, 2), (7, 32, 3, 1), (70, 48, 2, 2), (300, 64, 2, 1)]
-            {
+            let shapes = [(1, 64, 4, 2), (7, 32, 3, 1), (70, 48, 2, 2), (300, 64, 2, 1)];
+            for (tokens, head_dim, n_head, n_kv_head) in shapes.into_iter().filter(|s| cache.fits(s.1 as u32)) {
                 let (cols, n_cells, rope_dims) = (256, 320, head_dim - 16);
                 let mut machine = Machine::new(level, 2);
                 let x = random.floats(tokens * cols);

@@ -62,6 +62,12 @@ impl Blueprint {
 
 /// The parameters of the one prefill and the one decode graph of an engine.
 pub(crate) fn graph_params(model: &Model, config: &EngineConfig, kind: GraphKind) -> Result<GraphParams, EngineError> {
+    let (cache_type, head_dim) = (config.cache_type, model.spec.head_dim);
+    if !cache_type.fits(head_dim) {
+        let got = format!("{} with heads of {head_dim} elements", cache_type.value_type());
+        let expected = "f16 or f32; q8_0 needs heads of a multiple of 32 elements".to_string();
+        return Err(EngineError::Setting { setting: "cache_type", expected, got });
+    }
     config.graph_params(kind, model.weights_version)
 }
 

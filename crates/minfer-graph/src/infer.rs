@@ -130,6 +130,7 @@ impl Rules<'_> {
                 self.counts(3, 0..=0, "none")?;
                 let (k, v) = (self.float(0)?, self.float(1)?);
                 self.same("v", k, v)?;
+                self.cached(params, k.cols)?;
                 self.column("cells", self.inputs[2], ValueType::I32)?;
                 Ok((Shape::new(Rows::Fixed(params.n_cells), k.cols), params.cache_type.value_type()))
             }
@@ -144,6 +145,7 @@ impl Rules<'_> {
                 self.equal("q columns", a.n_head.saturating_mul(a.head_dim), q.cols)?;
                 let shares = a.n_kv_head > 0 && a.n_head % a.n_kv_head == 0;
                 self.check("kv heads", shares, "a divisor of the heads", a.n_kv_head)?;
+                self.cached(params, a.head_dim)?;
                 let kv = (
                     Shape::new(Rows::Fixed(params.n_cells), a.n_kv_head.saturating_mul(a.head_dim)),
                     params.cache_type.value_type(),
@@ -178,6 +180,7 @@ impl Rules<'_> {
                     }
                 }
                 self.heads(q_cols, qkv.head_dim, qkv.rope_dims)?;
+                self.cached(params, qkv.head_dim)?;
                 self.same("rope table", Shape::new(x.rows, qkv.rope_dims), self.float(1)?)?;
                 self.column("cells", self.inputs[2], ValueType::I32)?;
                 Ok(f32_of(Shape::new(x.rows, q_cols)))
@@ -263,6 +266,11 @@ impl Rules<'_> {
         self.check("type of x", fits, "f32, q8 or q8x2", ty)?;
         self.equal("columns of the matrix", x.cols, self.weights[matrix].cols)?;
         Ok(x)
+    }
+
+    /// Runs of `elems` elements are whole blocks of the cache's type.
+    fn cached(&self, params: &GraphParams, elems: u32) -> Result<(), InferError> {
+        self.check("elements cached together", params.cache_type.fits(elems), "a multiple of 32", elems)
     }
 
     fn heads(&self, cols: u32, head_dim: u32, n_dims: u32) -> Result<(), InferError> {

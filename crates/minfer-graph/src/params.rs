@@ -23,14 +23,22 @@ pub enum CacheType {
     F32,
     /// 16-bit float.
     F16,
+    /// Signed bytes with a scale for each 32 of them; for heads of a multiple of 32 elements.
+    Q8_0,
 }
 
 impl CacheType {
+    /// Whether heads of `head_dim` elements can be cached in this type.
+    pub fn fits(self, head_dim: u32) -> bool {
+        self != CacheType::Q8_0 || head_dim.is_multiple_of(32)
+    }
+
     /// The same as the type of a value.
     pub fn value_type(self) -> ValueType {
         match self {
             CacheType::F32 => ValueType::F32,
             CacheType::F16 => ValueType::F16,
+            CacheType::Q8_0 => ValueType::Q8_0,
         }
     }
 }

@@ -10,6 +10,9 @@ pub enum ValueType {
     F32,
     /// 16-bit float, a type of KV caches.
     F16,
+    /// Blocks of 32 elements, a type of KV caches: a half-precision scale, then 32 signed bytes, as GGUF's format of that
+    /// name. Rows and heads are multiples of 32.
+    Q8_0,
     /// 32-bit integer: token ids, positions, cells. Any bit pattern survives.
     I32,
     /// Activations quantised once for every product that reads them, in blocks of 32 along a row.
@@ -29,6 +32,7 @@ impl ValueType {
         match self {
             ValueType::F32 | ValueType::I32 => cols * 4,
             ValueType::F16 => cols * 2,
+            ValueType::Q8_0 => cols / 32 * 34,
             ValueType::Q8 => cols + cols / 32 * 4 + cols / 16 * 2,
             ValueType::Q8x2 => 2 * (cols + cols / 32 * 4 + cols / 16 * 2),
         }
@@ -39,11 +43,11 @@ impl ValueType {
         match self {
             ValueType::Q8 => 1,
             ValueType::Q8x2 => 2,
-            ValueType::F32 | ValueType::F16 | ValueType::I32 => 0,
+            ValueType::F32 | ValueType::F16 | ValueType::Q8_0 | ValueType::I32 => 0,
         }
     }
 
-    /// Whether elements are quantised in blocks of 32.
+    /// Whether it is a type of quantised activations.
     pub fn is_quantised(self) -> bool {
         self.q8_rows() > 0
     }
@@ -54,6 +58,7 @@ impl fmt::Display for ValueType {
         f.write_str(match self {
             ValueType::F32 => "f32",
             ValueType::F16 => "f16",
+            ValueType::Q8_0 => "q8_0",
             ValueType::I32 => "i32",
             ValueType::Q8 => "q8",
             ValueType::Q8x2 => "q8x2",

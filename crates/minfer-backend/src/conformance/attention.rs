@@ -3,7 +3,8 @@
 
 use super::Suite;
 use super::case::{Case, Input, KvData};
-use super::rowwise::{empty_cells, output_types};
+use super::rowwise::{cache_types, empty_cells, output_types};
+use crate::reference;
 use minfer_graph::{Attention, KV_BLOCK_CELLS, KvSide, Op, Rows, ValueType};
 
 const BLOCK: usize = KV_BLOCK_CELLS as usize;
@@ -17,7 +18,7 @@ const SHAPES: [(u32, u32, u32); 8] =
 
 pub fn run(suite: &mut Suite) {
     for (n_head, n_kv_head, head_dim) in SHAPES {
-        for cache in [ValueType::F32, ValueType::F16] {
+        for cache in cache_types(head_dim) {
             for window in [None, Some(1), Some(5), Some(32), Some(100)] {
                 for n in [1, 2, 7, 9, 33] {
                     let scale = 1.0 / (head_dim as f32).sqrt();
@@ -99,6 +100,11 @@ fn filled_cells(suite: &mut Suite, a: &Attention, cache: ValueType, batch: &Batc
                         ValueType::F16 => {
                             let halves: Vec<half::f16> = row.iter().map(|&v| half::f16::from_f32(v)).collect();
                             bytemuck::cast_slice(&halves).to_vec()
+                        }
+                        ValueType::Q8_0 => {
+                            let mut bytes = vec![0; row_bytes];
+                            reference::cells::encode(&row, &mut bytes);
+                            bytes
                         }
                         _ => bytemuck::cast_slice(&row).to_vec(),
                     };

@@ -4,7 +4,7 @@
 use super::case::Case;
 use super::rig::Outcome;
 use crate::host::numbers;
-use crate::reference::q8;
+use crate::reference::{self, q8};
 use minfer_graph::{Op, ValueType};
 
 /// Compares value and KV regions.
@@ -46,6 +46,7 @@ fn rows(
         let compared = match ty {
             ValueType::F32 => floats(&numbers::<f32>(got), &numbers::<f32>(expected), relative, rounding),
             ValueType::F16 => floats(&halves(got), &halves(expected), relative, 0.0),
+            ValueType::Q8_0 => cells(got, expected, relative),
             ValueType::I32 => Err("integers differ".to_string()),
             ValueType::Q8 => quantised(cols, got, expected, relative),
             ValueType::Q8x2 => finely_quantised(cols, got, expected, relative),
@@ -53,6 +54,22 @@ fn rows(
         worst = worst.max(compared.map_err(|difference| format!("{what}, row {row}: {difference}"))?);
     }
     Ok(worst)
+}
+
+/// Cells of `q8_0`: elements at most one level apart, as values near a tie may round either way.
+fn cells(got: &[u8], expected: &[u8], relative: f32) -> Result<f32, String> {
+    let decoded = |bytes: &[u8]| {
+        let mut values = Vec::new();
+        reference::cells::decode(bytes, &mut values);
+        values
+    };
+    let (got, expected) = (decoded(got), decoded(expected));
+    let largest = expected.iter().fold(0.0f32, |m, v| m.max(v.abs()));
+    for (got, expected) in got.chunks(32).zip(expected.chunks(32)) {
+        let level = expected.iter().fold(0.0f32, |m, v| m.max(v.abs())) / 127.0;
+        floats(got, expected, 0.0, level * 1.01 + relative * largest)?;
+    }
+    Ok(0.0)
 }
 
 fn halves(bytes: &[u8]) -> Vec<f32> {

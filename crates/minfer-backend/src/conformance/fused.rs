@@ -4,7 +4,7 @@
 use super::Suite;
 use super::case::{Case, WeightData};
 use super::products::{N_TOKENS, activations, formats};
-use super::rowwise::{empty_cells, output_types, rope_rows};
+use super::rowwise::{cache_types, empty_cells, output_types, rope_rows};
 use minfer_graph::{Activation, DType, Op, Qkv, RopeStyle, Rows, ValueType};
 
 pub fn run(suite: &mut Suite) {
@@ -57,7 +57,7 @@ fn qkv(suite: &mut Suite, dtypes: [DType; 3], cols: usize, x: ValueType, n: usiz
         rope_dims,
     };
     let (q_cols, kv_cols) = ((n_head * head_dim) as usize, (n_kv_head * head_dim) as usize);
-    let cache = suite.random.pick(&[ValueType::F32, ValueType::F16]);
+    let cache = suite.random.pick(&cache_types(head_dim).collect::<Vec<_>>());
     for &ty in output_types(q_cols) {
         let mut case = Case::new(&mut suite.random, Op::QkvStore(op), n, q_cols, ty);
         case.floats(cols, x, &activations(suite, n, cols));

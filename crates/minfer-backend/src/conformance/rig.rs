@@ -174,7 +174,6 @@ fn params(case: &Case) -> GraphParams {
         Input::Value { shape, .. } => Some(*shape),
         Input::View(_) => None,
     });
-    let half = case.kv.as_ref().is_some_and(|kv| kv.ty == ValueType::F16);
     GraphParams {
         kind: if case.capacity.n_tokens > 1 { GraphKind::Prefill } else { GraphKind::Decode },
         token_capacity: case.capacity.n_tokens,
@@ -182,7 +181,11 @@ fn params(case: &Case) -> GraphParams {
         sequence_capacity: table.map_or(1, |table| case.capacity.rows(table.rows)),
         n_ctx: table.map_or(KV_BLOCK_CELLS, |table| table.cols * KV_BLOCK_CELLS),
         n_cells: case.kv.as_ref().map_or(KV_BLOCK_CELLS, |kv| kv.n_cells as u32),
-        cache_type: if half { CacheType::F16 } else { CacheType::F32 },
+        cache_type: match case.kv.as_ref().map(|kv| kv.ty) {
+            Some(ValueType::F16) => CacheType::F16,
+            Some(ValueType::Q8_0) => CacheType::Q8_0,
+            _ => CacheType::F32,
+        },
         fusion: Fusion::ALL,
         weights_version: 0,
     }

@@ -4,7 +4,7 @@
 use super::Suite;
 use super::case::{Case, KvData};
 use super::products::N_TOKENS;
-use minfer_graph::{Activation, DType, Op, RopeStyle, Rows, ValueType};
+use minfer_graph::{Activation, CacheType, DType, Op, RopeStyle, Rows, ValueType};
 
 /// Value types to ask for: quantised ones only where a row is whole blocks.
 pub fn output_types(cols: usize) -> &'static [ValueType] {
@@ -129,8 +129,8 @@ fn select_rows(suite: &mut Suite, n: usize) {
 }
 
 fn kv_store(suite: &mut Suite, n: usize) {
-    for ty in [ValueType::F32, ValueType::F16] {
-        for cols in [32, 80, 192] {
+    for cols in [32, 80, 192] {
+        for ty in cache_types(cols as u32) {
             let n_cells = 96;
             let mut case = Case::new(&mut suite.random, Op::KvStore { layer: 0 }, n, cols, ty);
             case.output.shape.rows = Rows::Fixed(n_cells as u32);
@@ -143,6 +143,12 @@ fn kv_store(suite: &mut Suite, n: usize) {
             suite.check(&case);
         }
     }
+}
+
+/// Types of KV caches that hold heads of so many elements.
+pub fn cache_types(head_dim: u32) -> impl Iterator<Item = ValueType> {
+    let types = [CacheType::F32, CacheType::F16, CacheType::Q8_0];
+    types.into_iter().filter(move |ty| ty.fits(head_dim)).map(CacheType::value_type)
 }
 
 /// KV regions in which nothing was stored: NaN everywhere.

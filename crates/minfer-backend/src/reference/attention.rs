@@ -21,6 +21,7 @@ impl Cells<'_> {
         let bytes = &self.bytes[cell * row_bytes..][..row_bytes];
         match self.ty {
             ValueType::F16 => values.extend(numbers::<half::f16>(bytes).iter().map(|v| v.to_f32())),
+            ValueType::Q8_0 => super::cells::decode(bytes, values),
             _ => values.extend_from_slice(&numbers::<f32>(bytes)),
         }
     }

@@ -23,7 +23,7 @@ impl Capabilities for ReferenceCapabilities {
     fn supports(&self, kernel: &Kernel) -> bool {
         let output_fits = match kernel.op {
             Op::Input | Op::KvView { .. } => false,
-            Op::KvStore { .. } => matches!(kernel.output, ValueType::F32 | ValueType::F16),
+            Op::KvStore { .. } => matches!(kernel.output, ValueType::F32 | ValueType::F16 | ValueType::Q8_0),
             Op::Quantize => kernel.output.is_quantised(),
             Op::Copy => kernel.inputs.first() == Some(&kernel.output),
             _ => kernel.output == ValueType::F32 || kernel.output.is_quantised(),

@@ -4,6 +4,7 @@
 
 mod attention;
 mod capabilities;
+pub(crate) mod cells;
 mod compute;
 mod operands;
 mod parallel;
@@ -120,6 +121,7 @@ impl ReferenceBackend {
                     let rounded: Vec<half::f16> = row.iter().map(|&v| half::f16::from_f32(v)).collect();
                     target.copy_from_slice(bytemuck::cast_slice(&rounded));
                 }
+                ValueType::Q8_0 => cells::encode(row, target),
                 _ => target.copy_from_slice(bytemuck::cast_slice(row)),
             }
         }

@@ -125,8 +125,11 @@ impl<'a> Operands<'a> {
     pub fn kv(&self, cols: usize) -> Result<(&'a KvPair, Cells<'a>, Cells<'a>), BackendError> {
         let kv = self.step.kv.as_ref().ok_or_else(|| self.bad("KV regions", "given", "missing"))?;
         self.equal("columns of a KV cell", cols, kv.cols as usize)?;
-        if !matches!(kv.ty, ValueType::F32 | ValueType::F16) {
-            return Err(self.bad("type of the KV cells", "f32 or f16", kv.ty));
+        if !matches!(kv.ty, ValueType::F32 | ValueType::F16 | ValueType::Q8_0) {
+            return Err(self.bad("type of the KV cells", "f32, f16 or q8_0", kv.ty));
+        }
+        if kv.ty == ValueType::Q8_0 {
+            self.multiple_of_32("a KV cell", cols)?;
         }
         let needed = kv.ty.row_bytes(kv.cols).saturating_mul(u64::from(kv.n_cells));
         let cells = |what, buf| -> Result<Cells<'a>, BackendError> {

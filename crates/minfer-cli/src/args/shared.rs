@@ -18,6 +18,9 @@ pub enum CacheType {
     F32,
     /// 2 bytes
     F16,
+    /// 34 bytes for 32 elements, a little less exact
+    #[value(name = "q8_0")]
+    Q8_0,
 }
 
 /// How values are placed in memory.

@@ -1,10 +1,12 @@
 //! Rows into the KV cache. Takes k and v and the cells they go to; changes the KV regions. One item per token.
 
+use crate::quantize::Q8_BLOCK;
 use crate::scratch::Scratch;
 use crate::simd::Simd;
 use crate::work::{Check, Fault, Kv, Task};
 use half::f16;
 use minfer_backend::BackendError;
+use minfer_graph::ValueType;
 
 /// Row `t` of k and v to cell `cells[t]`.
 pub(crate) struct KvStore {
@@ -21,7 +23,7 @@ impl KvStore {
         check.equal("columns of v", k.cols, v.cols)?;
         check.equal("rows of v", k.rows, v.rows)?;
         let cells = check.column(2, k.rows)?;
-        let kv = check.kv(k.cols, true)?;
+        let kv = check.kv(k.cols, k.cols, true)?;
         Ok(Self { k: k.start.cast(), v: v.start.cast(), cells, kv, n_tokens: k.rows })
     }
 }
@@ -39,24 +41,62 @@ impl Task for KvStore {
             // SAFETY: there is a cell number per token and it is below `n_cells`; rows lie within k and v.
             unsafe {
                 let cell = Fault::index("cell", *self.cells.add(token), self.kv.n_cells)?;
-                store(s, self.k.add(token * cols), self.kv.k, self.kv.half, cell * cols, cols);
-                store(s, self.v.add(token * cols), self.kv.v, self.kv.half, cell * cols, cols);
+                store(s, self.k.add(token * cols), self.kv.k, self.kv.ty, cell * cols, cols);
+                store(s, self.v.add(token * cols), self.kv.v, self.kv.ty, cell * cols, cols);
             }
         }
         Ok(())
     }
 }
 
+/// 32 elements of `q8_0`, at any address.
+#[derive(Clone, Copy)]
+#[repr(C, packed)]
+struct Block {
+    d: u16,
+    q: [i8; Q8_BLOCK],
+}
+
+impl Block {
+    /// `d` is the greatest magnitude over 127, rounded to half precision, `q` the nearest level. A block with a NaN, or
+    /// beyond the reach of `d`, gets NaN as `d`.
+    #[inline(always)]
+    fn quantised(x: &[f32; Q8_BLOCK]) -> Self {
+        let (mut greatest, mut not_finite) = (0.0f32, 0.0f32);
+        for &x in x {
+            greatest = if x.abs() > greatest { x.abs() } else { greatest };
+            not_finite += x * 0.0;
+        }
+        let d = f16::from_f32_const(greatest / 127.0);
+        let d = if not_finite == 0.0 && d.is_finite() { d } else { f16::NAN };
+        let inverse = if d == f16::ZERO { 0.0 } else { 1.0 / d.to_f32_const() };
+        let mut q = [0; Q8_BLOCK];
+        for (q, &x) in q.iter_mut().zip(x) {
+            // Ties to even, as the units do. Casts saturate; the greatest may be a little above 127 levels.
+            *q = ((x * inverse).round_ties_even() as i32).clamp(-127, 127) as i8;
+        }
+        Self { d: d.to_bits(), q }
+    }
+}
+
 /// Writes `n` floats as elements `at ..` of a KV region.
 ///
 /// # Safety
-/// `n` floats are readable, and the elements lie in the region.
+/// `n` floats are readable, and the elements lie in the region; whole blocks of its type.
 #[inline(always)]
-pub(crate) unsafe fn store<S: Simd>(s: S, from: *const f32, region: *mut u8, half: bool, at: usize, n: usize) {
+pub(crate) unsafe fn store<S: Simd>(s: S, from: *const f32, region: *mut u8, ty: ValueType, at: usize, n: usize) {
     // SAFETY: as promised by the caller.
     unsafe {
-        if !half {
+        if ty == ValueType::F32 {
             return std::ptr::copy_nonoverlapping(from, region.cast::<f32>().add(at), n);
+        }
+        if ty == ValueType::Q8_0 {
+            let to = region.cast::<Block>().add(at / Q8_BLOCK);
+            for block in 0..n / Q8_BLOCK {
+                let x = from.cast::<[f32; Q8_BLOCK]>().add(block).read_unaligned();
+                to.add(block).write(Block::quantised(&x));
+            }
+            return;
         }
         let to = region.cast::<u16>().add(at);
         let whole = n - n % S::LANES;
@@ -72,13 +112,24 @@ pub(crate) unsafe fn store<S: Simd>(s: S, from: *const f32, region: *mut u8, hal
 /// Reads elements `at .. at + n` of a KV region as floats.
 ///
 /// # Safety
-/// The elements lie in the region, `n` floats are writable.
+/// The elements lie in the region, whole blocks of its type; `n` floats are writable.
 #[inline(always)]
-pub(crate) unsafe fn load<S: Simd>(s: S, region: *const u8, half: bool, at: usize, n: usize, to: *mut f32) {
+pub(crate) unsafe fn load<S: Simd>(s: S, region: *const u8, ty: ValueType, at: usize, n: usize, to: *mut f32) {
     // SAFETY: as promised by the caller.
     unsafe {
-        if !half {
+        if ty == ValueType::F32 {
             return std::ptr::copy_nonoverlapping(region.cast::<f32>().add(at), to, n);
+        }
+        if ty == ValueType::Q8_0 {
+            let from = region.cast::<Block>().add(at / Q8_BLOCK);
+            for block in 0..n / Q8_BLOCK {
+                let Block { d, q } = from.add(block).read();
+                let d = s.half(d);
+                for (i, q) in q.into_iter().enumerate() {
+                    *to.add(block * Q8_BLOCK + i) = d * f32::from(q);
+                }
+            }
+            return;
         }
         let from = region.cast::<u16>().add(at);
         let whole = n - n % S::LANES;

@@ -107,7 +107,7 @@ impl Qkv {
             rope_dims,
             table: table.start.cast(),
             cells: check.column(2, out.rows)?,
-            kv: check.kv(widths[1], true)?,
+            kv: check.kv(widths[1], head_dim, true)?,
         })
     }
 }
@@ -253,7 +253,7 @@ impl Qkv {
                 } else {
                     let cell = Fault::index("cell", *self.cells.add(token), self.kv.n_cells)?;
                     let region = if matrix == 1 { self.kv.k } else { self.kv.v };
-                    kv::store(s, x, region, self.kv.half, cell * self.kv.cols + head * n, n);
+                    kv::store(s, x, region, self.kv.ty, cell * self.kv.cols + head * n, n);
                 }
             }
         }

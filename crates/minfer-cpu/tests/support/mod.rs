@@ -201,6 +201,7 @@ impl Machine {
         let bytes = self.read_bytes(operand.buf);
         match operand.ty {
             ValueType::Q8 => dequantise(&bytes, operand.shape.cols as usize),
+            ValueType::Q8_0 => decode(DType::Q8_0, &bytes, operand.shape.cols as usize),
             ValueType::F16 => bytes.as_chunks::<2>().0.iter().map(|b| f16::from_le_bytes(*b).to_f32()).collect(),
             _ => bytes.as_chunks::<4>().0.iter().map(|b| f32::from_le_bytes(*b)).collect(),
         }

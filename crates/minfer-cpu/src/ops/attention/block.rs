@@ -171,8 +171,8 @@ impl Kernel for Attend<'_> {
         unsafe {
             for cell in cells.clone() {
                 let at = (block.first_cell + cell) * tile.kv.cols + tile.kv_head * n;
-                kv::load(s, tile.kv.k, tile.kv.half, at, n, scratch.k.as_mut_ptr().add(cell * stride));
-                kv::load(s, tile.kv.v, tile.kv.half, at, n, scratch.v.as_mut_ptr().add(cell * stride));
+                kv::load(s, tile.kv.k, tile.kv.ty, at, n, scratch.k.as_mut_ptr().add(cell * stride));
+                kv::load(s, tile.kv.v, tile.kv.ty, at, n, scratch.v.as_mut_ptr().add(cell * stride));
             }
             // Cells that no row sees, and columns beyond the head, keep whatever was there: their scores are replaced,
             // their values never read, or their sums never used.

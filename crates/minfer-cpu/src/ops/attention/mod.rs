@@ -15,7 +15,7 @@ use crate::simd::Simd;
 use crate::work::{Check, Fault, Kv, Task};
 use block::{Block, Row, State, Tile};
 use minfer_backend::BackendError;
-use minfer_graph::{GraphParams, KV_BLOCK_CELLS, ValueType};
+use minfer_graph::{GraphParams, KV_BLOCK_CELLS};
 use std::ops::Range;
 
 pub(crate) use block::AttentionScratch;
@@ -75,9 +75,8 @@ impl Attention {
         check.equal("columns of q", n_head * head_dim, q.cols)?;
         check.equal("columns of the output", q.cols, out.cols)?;
         check.equal("rows of the output", q.rows, out.rows)?;
-        let kv = check.kv(n_kv_head * head_dim, false)?;
-        let cells = if kv.half { ValueType::F16 } else { ValueType::F32 };
-        check.equal("type of the KV cells", check.step.inputs[1].ty, cells)?;
+        let kv = check.kv(n_kv_head * head_dim, head_dim, false)?;
+        check.equal("type of the KV cells", check.step.inputs[1].ty, kv.ty)?;
         let n_chunks = n_chunks(table.cols);
         let need = state_bytes(q.rows * n_head, n_chunks, head_dim);
         let states = if q.rows <= SPLIT_TOKENS { check.workspace(need)? } else { None };
