@@ -107,7 +107,7 @@ fn kv_regions_are_pending_but_keep_their_cells() {
         backend.write(region(id), &[0x3F; 64]).unwrap();
     }
     let mut step = add_step(0, 0, 0);
-    step.kernel.op = Op::KvStore { layer: 0 };
+    step.kernel.op = Op::KvStore { layer: 0, head_dim: 1 };
     step.kernel.inputs.push(ValueType::I32);
     step.inputs.push(Operand { buf: buf(64), shape: Shape::new(Rows::Tokens, 1), ty: ValueType::I32 });
     step.output = Operand { buf: region(1), shape: Shape::new(Rows::Fixed(4), 4), ty: ValueType::F32 };

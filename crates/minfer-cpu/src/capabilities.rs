@@ -100,7 +100,10 @@ pub(crate) fn supports(kernel: &Kernel) -> bool {
             types && weights.len() == n_weights && floats && heads
         }
         Op::Rope { head_dim, n_dims, .. } => inputs == [F32, F32] && output == F32 && even_dims(n_dims, head_dim),
-        Op::KvStore { .. } => inputs == [F32, F32, I32] && matches!(output, F32 | F16 | Q8_0),
+        Op::KvStore { head_dim, .. } => {
+            let heads = head_dim > 0 && head_dim <= MAX_HEAD_DIM as u32;
+            inputs == [F32, F32, I32] && matches!(output, F32 | F16 | Q8_0) && heads
+        }
         Op::Attention(a) => {
             let kv = inputs.len() == 6 && inputs[1] == inputs[2] && matches!(inputs[1], F32 | F16 | Q8_0);
             let types = kv && inputs[0] == F32 && inputs[3..] == [I32, I32, I32];

@@ -129,7 +129,7 @@ impl Work {
                 Work::Product(Product::check(check)?)
             }
             Op::Rope { style, head_dim, n_dims } => Work::Rope(rope::Rope::check(check, style, head_dim, n_dims)?),
-            Op::KvStore { .. } => Work::KvStore(kv::KvStore::check(check)?),
+            Op::KvStore { head_dim, .. } => Work::KvStore(kv::KvStore::check(check, head_dim)?),
             Op::Attention(attention) => Work::Attention(attention::Attention::check(check, attention)?),
             Op::Activate(_) | Op::Add | Op::Mul => Work::Elementwise(elementwise::Elementwise::check(check)?),
             Op::SelectRows => Work::SelectRows(select::SelectRows::check(check)?),
@@ -204,6 +204,13 @@ pub(crate) struct Kv {
     pub cols: usize,
     /// Cells.
     pub n_cells: usize,
+}
+
+impl Kv {
+    /// Whether keys are stored turned (see [`minfer_graph::CacheType::Q8_0`]).
+    pub(crate) fn turns_keys(&self) -> bool {
+        self.ty == ValueType::Q8_0
+    }
 }
 
 /// A step to be checked, and what it is checked against.

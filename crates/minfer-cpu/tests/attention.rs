@@ -51,6 +51,7 @@ impl Case {
                 v[at..at + kv_cols].fill(f32::NAN);
             }
         }
+        let keys = turned(self.cache, &k, head_dim);
         let n_tokens = self.tokens.len();
         let q = random.floats(n_tokens * n_head * head_dim);
 
@@ -63,7 +64,7 @@ impl Case {
                 let row = |side: &'_ [f32], i: usize| {
                     side[cell_of(s, i) * kv_cols + kv_head * head_dim..][..head_dim].to_vec()
                 };
-                let dot = |i: usize| row(&k, i).iter().zip(q).map(|(k, q)| f64::from(*k) * f64::from(*q)).sum::<f64>();
+                let dot = |i: usize| row(&keys, i).iter().zip(q).map(|(k, q)| f64::from(*k) * f64::from(*q)).sum::<f64>();
                 let scores: Vec<f64> = (first..=p).map(|i| dot(i) * f64::from(scale)).collect();
                 let greatest = scores.iter().fold(f64::NEG_INFINITY, |m, s| m.max(*s));
                 let weights: Vec<f64> = scores.iter().map(|s| (s - greatest).exp()).collect();
@@ -127,6 +128,17 @@ fn rounded(cache: CacheType, side: &[f32]) -> Vec<f32> {
         CacheType::F16 => side.iter().map(|x| f16::from_f32(*x).to_f32()).collect(),
         CacheType::Q8_0 => decode(DType::Q8_0, &encoded(cache, side), side.len()),
     }
+}
+
+/// Keys as they are stored, or back: by the definition of the matrix, `(-1)^(bits that i and j share) / √n`.
+fn turned(cache: CacheType, keys: &[f32], head_dim: usize) -> Vec<f32> {
+    if cache != CacheType::Q8_0 {
+        return keys.to_vec();
+    }
+    let n = CacheType::turned_elems(head_dim as u32) as usize;
+    let sign = |i: usize, j: usize| if (i & j).count_ones() % 2 == 0 { 1.0 } else { -1.0 };
+    let row = |run: &[f32], i| run.iter().enumerate().map(|(j, k)| sign(i, j) * f64::from(*k)).sum::<f64>();
+    keys.chunks(n).flat_map(|run| (0..n).map(move |i| (row(run, i) / (n as f64).sqrt()) as f32)).collect()
 }
 
 fn attention(n_head: u32, n_kv_head: u32, head_dim: u32, window: Option<u32>) -> Attention {
@@ -291,10 +303,11 @@ fn kv_store_writes_cells() {
             let kv = make_kv(&mut machine, cache, n_cells, cols, &zero, &zero);
             let cells = [5, 63, 0];
             let inputs = [machine.floats(3, cols, &k), machine.floats(3, cols, &v), machine.ints(&cells)];
-            let mut store = step(Op::KvStore { layer: 0 }, &inputs, &[], machine.view(&kv, kv.k));
+            let mut store =
+                step(Op::KvStore { layer: 0, head_dim: cols as u32 }, &inputs, &[], machine.view(&kv, kv.k));
             store.kv = Some(kv);
             machine.run(std::slice::from_ref(&store)).unwrap();
-            for (buf, side) in [(kv.k, rounded(cache, &k)), (kv.v, rounded(cache, &v))] {
+            for (buf, side) in [(kv.k, rounded(cache, &turned(cache, &k, cols))), (kv.v, rounded(cache, &v))] {
                 let got = machine.read(&machine.view(&kv, buf));
                 let mut expected = zero.clone();
                 for (token, cell) in cells.into_iter().enumerate() {
@@ -361,8 +374,12 @@ fn qkv_store_is_its_parts() {
                     parts.push(y);
                 }
                 let kv = make_kv(&mut machine, cache, n_cells, widths[1], &zero, &zero);
-                let mut store =
-                    step(Op::KvStore { layer: 0 }, &[parts[1], parts[2], cells], &[], machine.view(&kv, kv.k));
+                let mut store = step(
+                    Op::KvStore { layer: 0, head_dim: head_dim as u32 },
+                    &[parts[1], parts[2], cells],
+                    &[],
+                    machine.view(&kv, kv.k),
+                );
                 store.kv = Some(kv);
                 machine.run(&[store]).unwrap();
 

@@ -126,11 +126,17 @@ impl Rules<'_> {
                 self.same("rope table", Shape::new(x.rows, n_dims), self.float(1)?)?;
                 Ok(f32_of(x))
             }
-            Op::KvStore { .. } => {
+            Op::KvStore { head_dim, .. } => {
                 self.counts(3, 0..=0, "none")?;
                 let (k, v) = (self.float(0)?, self.float(1)?);
                 self.same("v", k, v)?;
-                self.cached(params, k.cols)?;
+                self.check(
+                    "head size",
+                    head_dim > 0 && k.cols.is_multiple_of(head_dim),
+                    "a divisor of the row",
+                    head_dim,
+                )?;
+                self.cached(params, head_dim)?;
                 self.column("cells", self.inputs[2], ValueType::I32)?;
                 Ok((Shape::new(Rows::Fixed(params.n_cells), k.cols), params.cache_type.value_type()))
             }

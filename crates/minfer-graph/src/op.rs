@@ -113,6 +113,8 @@ pub enum Op {
     KvStore {
         /// Which layer.
         layer: u32,
+        /// Elements of a head.
+        head_dim: u32,
     },
     /// `(store)`: one of the layer's regions, once `store` has run. Computes nothing.
     KvView {
@@ -203,7 +205,7 @@ impl Op {
     /// The layer whose KV regions the operation reads or writes.
     pub fn kv_layer(&self) -> Option<u32> {
         match self {
-            Op::KvStore { layer } | Op::KvView { layer, .. } => Some(*layer),
+            Op::KvStore { layer, .. } | Op::KvView { layer, .. } => Some(*layer),
             Op::Attention(a) => Some(a.layer),
             Op::QkvStore(q) => Some(q.layer),
             _ => None,

@@ -24,6 +24,11 @@ pub enum CacheType {
     /// 16-bit float.
     F16,
     /// Signed bytes with a scale for each 32 of them; for heads of a multiple of 32 elements.
+    ///
+    /// Keys of some models (Qwen2's, by their bias) have a few elements hundreds of times larger than the rest, which would
+    /// vanish beside them. So each run of [`turned_elems`](CacheType::turned_elems) elements of a key is stored
+    /// multiplied with a normalised Hadamard matrix, which spreads what is large, and queries are multiplied likewise,
+    /// which leaves their dots as they were (as in QuaRot, Ashkboos et al. 2024).
     Q8_0,
 }
 
@@ -31,6 +36,11 @@ impl CacheType {
     /// Whether heads of `head_dim` elements can be cached in this type.
     pub fn fits(self, head_dim: u32) -> bool {
         self != CacheType::Q8_0 || head_dim.is_multiple_of(32)
+    }
+
+    /// Elements of a head that are turned together: the largest power of two that divides the head.
+    pub fn turned_elems(head_dim: u32) -> u32 {
+        1 << head_dim.trailing_zeros().min(31)
     }
 
     /// The same as the type of a value.

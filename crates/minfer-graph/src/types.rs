@@ -11,7 +11,7 @@ pub enum ValueType {
     /// 16-bit float, a type of KV caches.
     F16,
     /// Blocks of 32 elements, a type of KV caches: a half-precision scale, then 32 signed bytes, as GGUF's format of that
-    /// name. Rows and heads are multiples of 32.
+    /// name. Rows and heads are multiples of 32. Keys are stored turned, see [`CacheType::Q8_0`](crate::CacheType::Q8_0).
     Q8_0,
     /// 32-bit integer: token ids, positions, cells. Any bit pattern survives.
     I32,

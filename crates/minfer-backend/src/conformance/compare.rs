@@ -67,7 +67,7 @@ fn cells(got: &[u8], expected: &[u8], relative: f32) -> Result<f32, String> {
     let largest = expected.iter().fold(0.0f32, |m, v| m.max(v.abs()));
     for (got, expected) in got.chunks(32).zip(expected.chunks(32)) {
         let level = expected.iter().fold(0.0f32, |m, v| m.max(v.abs())) / 127.0;
-        floats(got, expected, 0.0, level * 1.01 + relative * largest)?;
+        floats(got, expected, 0.0, level * 1.1 + relative * largest)?;
     }
     Ok(0.0)
 }

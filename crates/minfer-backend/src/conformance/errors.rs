@@ -37,7 +37,7 @@ pub fn run(suite: &mut Suite) {
 
 fn stores(suite: &mut Suite, cell: i32) {
     for cache in [ValueType::F32, ValueType::F16] {
-        let mut case = Case::new(&mut suite.random, Op::KvStore { layer: 0 }, 2, 32, cache);
+        let mut case = Case::new(&mut suite.random, Op::KvStore { layer: 0, head_dim: 32 }, 2, 32, cache);
         case.output.shape.rows = Rows::Fixed(64);
         case.floats(32, ValueType::F32, &[0.5; 64]);
         case.floats(32, ValueType::F32, &[0.5; 64]);

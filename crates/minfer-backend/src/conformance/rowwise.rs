@@ -129,10 +129,10 @@ fn select_rows(suite: &mut Suite, n: usize) {
 }
 
 fn kv_store(suite: &mut Suite, n: usize) {
-    for cols in [32, 80, 192] {
-        for ty in cache_types(cols as u32) {
+    for (cols, head_dim) in [(32, 32), (80, 80), (192, 64), (192, 96)] {
+        for ty in cache_types(head_dim) {
             let n_cells = 96;
-            let mut case = Case::new(&mut suite.random, Op::KvStore { layer: 0 }, n, cols, ty);
+            let mut case = Case::new(&mut suite.random, Op::KvStore { layer: 0, head_dim }, n, cols, ty);
             case.output.shape.rows = Rows::Fixed(n_cells as u32);
             for _ in 0..2 {
                 case.floats(cols, ValueType::F32, &suite.random.floats(n * cols, 0.0, 2.0));

@@ -2,11 +2,13 @@
 //! region, so that the value may take over the bytes of an input. Fused operations are compositions of the simple ones.
 
 use super::attention::attention;
+use super::cells;
 use super::operands::Operands;
 use super::product::product;
 use super::simple;
 use crate::backend::BackendError;
-use minfer_graph::{Activation, Attention, Op, Qkv, RopeStyle};
+use crate::step::KvPair;
+use minfer_graph::{Activation, Attention, Op, Qkv, RopeStyle, ValueType};
 
 /// What a step writes.
 #[derive(Default)]
@@ -33,7 +35,7 @@ pub fn compute(operands: &Operands<'_>, threads: usize) -> Result<Written, Backe
         Op::RmsNorm { eps, group } => run.rms_norm(eps, group)?,
         Op::Linear => run.linear(0, (operands.step.weights.len() > 1).then_some(1))?,
         Op::Rope { style, head_dim, n_dims } => run.rope(style, head_dim, n_dims)?,
-        Op::KvStore { .. } => return run.kv_store(),
+        Op::KvStore { head_dim, .. } => return run.kv_store(head_dim),
         Op::Attention(a) => run.attention(&a)?,
         Op::Activate(activation) => {
             let mut x = operands.floats("x", 0, run.cols)?;
@@ -137,10 +139,15 @@ impl Run<'_> {
         Ok(())
     }
 
-    fn kv_store(&self) -> Result<Written, BackendError> {
+    fn kv_store(&self, head_dim: u32) -> Result<Written, BackendError> {
+        if head_dim == 0 || !self.cols.is_multiple_of(head_dim as usize) {
+            return Err(self.o.bad("head size", "a divisor of the row", head_dim));
+        }
+
         let (kv, ..) = self.o.kv(self.cols)?;
         let rows = self.o.step.inputs.first().map_or(0, |k| self.o.dims.rows(k.shape.rows) as usize);
-        let k = self.o.all_floats("k", 0, self.cols)?;
+        let mut k = self.o.all_floats("k", 0, self.cols)?;
+        turn_if_quantised(kv, &mut k, head_dim);
         let v = self.o.all_floats("v", 1, self.cols)?;
         self.o.equal("elements of v", k.len(), v.len())?;
         let cells = self.o.indices("cell", 2, rows, u64::from(kv.n_cells))?;
@@ -159,7 +166,8 @@ impl Run<'_> {
                 return Err(self.o.bad("a KV view", format!("{side:?}"), format!("{view:?}")));
             }
         }
-        let q = self.o.floats("q", 0, self.cols)?;
+        let mut q = self.o.floats("q", 0, self.cols)?;
+        turn_if_quantised(kv, &mut q, a.head_dim);
         let seen = self.o.seen_cells(a.window, kv)?;
         attention(self.threads, a, &q, &seen, k, v).map_err(|error| self.o.failed(error))
     }
@@ -205,6 +213,14 @@ impl Run<'_> {
         }
         self.rotate(&mut q, self.cols, qkv.rope, qkv.head_dim, qkv.rope_dims)?;
         self.rotate(&mut k, kv_cols, qkv.rope, qkv.head_dim, qkv.rope_dims)?;
+        turn_if_quantised(kv, &mut k, qkv.head_dim);
         Ok(Written { value: Some(q), cells: Some(StoredCells { cells, k, v }) })
+    }
+}
+
+/// Keys in `q8_0` are stored turned, and meet turned queries.
+fn turn_if_quantised(kv: &KvPair, rows: &mut [f32], head_dim: u32) {
+    if kv.ty == ValueType::Q8_0 {
+        cells::turn(rows, head_dim as usize);
     }
 }

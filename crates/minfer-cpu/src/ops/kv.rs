@@ -1,12 +1,13 @@
 //! Rows into the KV cache. Takes k and v and the cells they go to; changes the KV regions. One item per token.
 
+use crate::ops::attention::MAX_HEAD_DIM;
 use crate::quantize::Q8_BLOCK;
 use crate::scratch::Scratch;
 use crate::simd::Simd;
 use crate::work::{Check, Fault, Kv, Task};
 use half::f16;
 use minfer_backend::BackendError;
-use minfer_graph::ValueType;
+use minfer_graph::{CacheType, ValueType};
 
 /// Row `t` of k and v to cell `cells[t]`.
 pub(crate) struct KvStore {
@@ -14,17 +15,19 @@ pub(crate) struct KvStore {
     v: *const f32,
     cells: *const i32,
     kv: Kv,
+    head_dim: usize,
     n_tokens: usize,
 }
 
 impl KvStore {
-    pub(crate) fn check(check: &Check<'_>) -> Result<Self, BackendError> {
-        let (k, v) = (check.input(0)?, check.input(1)?);
+    pub(crate) fn check(check: &Check<'_>, head_dim: u32) -> Result<Self, BackendError> {
+        let (k, v, head_dim) = (check.input(0)?, check.input(1)?, head_dim as usize);
+        check.equal("columns beyond whole heads", 0, k.cols % head_dim)?;
         check.equal("columns of v", k.cols, v.cols)?;
         check.equal("rows of v", k.rows, v.rows)?;
         let cells = check.column(2, k.rows)?;
-        let kv = check.kv(k.cols, k.cols, true)?;
-        Ok(Self { k: k.start.cast(), v: v.start.cast(), cells, kv, n_tokens: k.rows })
+        let kv = check.kv(k.cols, head_dim, true)?;
+        Ok(Self { k: k.start.cast(), v: v.start.cast(), cells, kv, head_dim, n_tokens: k.rows })
     }
 }
 
@@ -41,11 +44,41 @@ impl Task for KvStore {
             // SAFETY: there is a cell number per token and it is below `n_cells`; rows lie within k and v.
             unsafe {
                 let cell = Fault::index("cell", *self.cells.add(token), self.kv.n_cells)?;
-                store(s, self.k.add(token * cols), self.kv.k, self.kv.ty, cell * cols, cols);
                 store(s, self.v.add(token * cols), self.kv.v, self.kv.ty, cell * cols, cols);
+                let k = self.k.add(token * cols);
+                if !self.kv.turns_keys() {
+                    store(s, k, self.kv.k, self.kv.ty, cell * cols, cols);
+                    continue;
+                }
+                let mut head = [0.0; MAX_HEAD_DIM];
+                for first in (0..cols).step_by(self.head_dim) {
+                    std::ptr::copy_nonoverlapping(k.add(first), head.as_mut_ptr(), self.head_dim);
+                    turn(&mut head[..self.head_dim]);
+                    store(s, head.as_ptr(), self.kv.k, self.kv.ty, cell * cols + first, self.head_dim);
+                }
             }
         }
         Ok(())
+    }
+}
+
+/// Multiplies the runs of a head with a normalised Hadamard matrix; see [`CacheType::Q8_0`](minfer_graph::CacheType::Q8_0).
+#[inline(always)]
+pub(crate) fn turn(head: &mut [f32]) {
+    let n = CacheType::turned_elems(head.len() as u32) as usize;
+    let factor = 1.0 / (n as f32).sqrt();
+    for run in head.chunks_exact_mut(n) {
+        let mut half = 1;
+        while half < n {
+            for pair in run.chunks_exact_mut(2 * half) {
+                let (low, high) = pair.split_at_mut(half);
+                for (a, b) in low.iter_mut().zip(high) {
+                    (*a, *b) = (*a + *b, *a - *b);
+                }
+            }
+            half *= 2;
+        }
+        run.iter_mut().for_each(|v| *v *= factor);
     }
 }
 

@@ -253,6 +253,9 @@ impl Qkv {
                 } else {
                     let cell = Fault::index("cell", *self.cells.add(token), self.kv.n_cells)?;
                     let region = if matrix == 1 { self.kv.k } else { self.kv.v };
+                    if matrix == 1 && self.kv.turns_keys() {
+                        kv::turn(std::slice::from_raw_parts_mut(x, n));
+                    }
                     kv::store(s, x, region, self.kv.ty, cell * self.kv.cols + head * n, n);
                 }
             }

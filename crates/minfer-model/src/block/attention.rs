@@ -42,7 +42,7 @@ impl Build<'_> {
         k = self.rope("k_rope", k, table, rope)?;
 
         let cells = self.inputs.cells;
-        let store = self.push(Op::KvStore { layer }, "kv_store", &[k, v, cells], &[])?;
+        let store = self.push(Op::KvStore { layer, head_dim: spec.head_dim }, "kv_store", &[k, v, cells], &[])?;
         let kv_k = self.push(Op::KvView { layer, side: KvSide::K }, "kv_k", &[store], &[])?;
         let kv_v = self.push(Op::KvView { layer, side: KvSide::V }, "kv_v", &[store], &[])?;
         let attention = Attention {

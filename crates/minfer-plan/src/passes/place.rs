@@ -76,7 +76,7 @@ pub(crate) fn place(
 /// The place of a value that is in no arena; arena places are filled in later.
 fn fixed_place(draft: &Draft, id: NodeId) -> Place {
     match draft.graph.node(id).op {
-        Op::KvStore { layer } => Place::Kv { layer, side: KvSide::K },
+        Op::KvStore { layer, .. } => Place::Kv { layer, side: KvSide::K },
         Op::KvView { layer, side } => Place::Kv { layer, side },
         _ => Place::Nowhere,
     }

@@ -142,7 +142,7 @@ pub fn llama(params: GraphParams, n_layer: u32) -> Graph {
         let v = lab.linear(&name("v"), h, 32);
         let q = lab.push(rope, &name("q_rope"), &[q, angles], &[]);
         let k = lab.push(rope, &name("k_rope"), &[k, angles], &[]);
-        let store = lab.push(Op::KvStore { layer }, &name("kv_store"), &[k, v, cells], &[]);
+        let store = lab.push(Op::KvStore { layer, head_dim: 16 }, &name("kv_store"), &[k, v, cells], &[]);
         let kv_k = lab.push(Op::KvView { layer, side: KvSide::K }, &name("kv_k"), &[store], &[]);
         let kv_v = lab.push(Op::KvView { layer, side: KvSide::V }, &name("kv_v"), &[store], &[]);
         let attention = Attention { layer, n_head: 4, n_kv_head: 2, head_dim: 16, scale: 0.25, window: None };

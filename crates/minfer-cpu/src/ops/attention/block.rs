@@ -2,7 +2,7 @@
 //! not know tokens, sequences or the block table.
 //!
 //! The block's keys and values are brought to floats once for all rows. Scores are a small matrix product whose lanes are
-//! rows (the queries are turned once), so that the softmax of all rows goes side by side and nothing is summed across
+//! rows (the queries are transposed once), so that the softmax of all rows goes side by side and nothing is summed across
 //! lanes; so are the weighted sums, whose lanes are elements of the head.
 
 use super::{BLOCK, MAX_HEAD_DIM, MAX_ROWS};
@@ -11,6 +11,7 @@ use crate::product::micro;
 use crate::simd::{Kernel, Simd, math};
 use crate::vectors::load_part;
 use crate::work::Kv;
+use minfer_graph::CacheType;
 use std::ops::Range;
 
 /// Most lanes of a vector.
@@ -22,8 +23,8 @@ const LOWEST: f32 = -1e30;
 #[repr(C, align(64))]
 pub(crate) struct AttentionScratch {
     /// Queries by element, then by row.
-    q_turned: [[f32; MAX_ROWS]; MAX_HEAD_DIM],
-    /// Queries by row, before they are turned, in pieces.
+    q_columns: [[f32; MAX_ROWS]; MAX_HEAD_DIM],
+    /// Queries by row, before they are transposed, in pieces.
     q: [[f32; MAX_LANES]; MAX_LANES],
     /// Positions that rows see: from, to, relative to the block.
     first: [f32; MAX_ROWS],
@@ -115,13 +116,13 @@ pub(crate) struct Block {
     pub positions: Range<usize>,
 }
 
-/// Turns the queries of a tile, so that lanes are rows.
-pub(crate) struct Turn<'a> {
+/// Transposes the queries of a tile, so that lanes are rows.
+pub(crate) struct Transpose<'a> {
     pub tile: &'a Tile<'a>,
     pub scratch: &'a mut AttentionScratch,
 }
 
-impl Kernel for Turn<'_> {
+impl Kernel for Transpose<'_> {
     type Out = ();
 
     #[inline(always)]
@@ -130,8 +131,8 @@ impl Kernel for Turn<'_> {
         for first_row in (0..tile.rows.len()).step_by(S::LANES) {
             for col in (0..tile.head_dim).step_by(S::LANES) {
                 for lane in 0..S::LANES {
-                    // SAFETY: a row has `head_dim` elements; a vector fits the buffer's rows, and turned ones fit the rows
-                    // of `q_turned`: both `MAX_ROWS` and `MAX_HEAD_DIM` are multiples of `LANES`.
+                    // SAFETY: a row has `head_dim` elements; a vector fits the buffer's rows, and transposed ones fit the rows
+                    // of `q_columns`: both `MAX_ROWS` and `MAX_HEAD_DIM` are multiples of `LANES`.
                     unsafe {
                         let mut part = s.splat(0.0);
                         if let Some(row) = tile.rows.get(first_row + lane) {
@@ -141,11 +142,34 @@ impl Kernel for Turn<'_> {
                     }
                 }
                 let from = scratch.q.as_ptr().cast();
-                let to = (&raw mut scratch.q_turned[col][first_row]).cast();
+                let to = (&raw mut scratch.q_columns[col][first_row]).cast();
                 // SAFETY: `LANES` rows on both sides, as above.
                 unsafe { s.transpose(from, MAX_LANES * 4, to, MAX_ROWS * 4) };
             }
         }
+        if tile.kv.turns_keys() {
+            turn(&mut scratch.q_columns[..tile.head_dim]);
+        }
+    }
+}
+
+/// [`kv::turn`] for rows side by side.
+#[inline(always)]
+fn turn(q: &mut [[f32; MAX_ROWS]]) {
+    let n = CacheType::turned_elems(q.len() as u32) as usize;
+    let factor = 1.0 / (n as f32).sqrt();
+    for run in q.chunks_exact_mut(n) {
+        let mut half = 1;
+        while half < n {
+            for pair in run.chunks_exact_mut(2 * half) {
+                let (low, high) = pair.split_at_mut(half);
+                for (a, b) in low.as_flattened_mut().iter_mut().zip(high.as_flattened_mut()) {
+                    (*a, *b) = (*a + *b, *a - *b);
+                }
+            }
+            half *= 2;
+        }
+        run.as_flattened_mut().iter_mut().for_each(|v| *v *= factor);
     }
 }
 
@@ -167,7 +191,7 @@ impl Kernel for Attend<'_> {
         // Whole panels of columns on every level.
         let stride = n.next_multiple_of(32);
         // SAFETY: made in `Attention::run` only: the block's cells lie in the regions, there are at most `MAX_ROWS` rows,
-        // turned, and each has `head_dim <= MAX_HEAD_DIM` elements.
+        // transposed, and each has `head_dim <= MAX_HEAD_DIM` elements.
         unsafe {
             for cell in cells.clone() {
                 let at = (block.first_cell + cell) * tile.kv.cols + tile.kv_head * n;
@@ -176,7 +200,7 @@ impl Kernel for Attend<'_> {
             }
             // Cells that no row sees, and columns beyond the head, keep whatever was there: their scores are replaced,
             // their values never read, or their sums never used.
-            let q = scratch.q_turned.as_ptr().cast::<f32>();
+            let q = scratch.q_columns.as_ptr().cast::<f32>();
             let weights = scratch.weights.as_mut_ptr().cast::<f32>();
             let scores = Rows {
                 x: scratch.k.as_ptr(),

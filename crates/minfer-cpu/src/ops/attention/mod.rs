@@ -338,7 +338,7 @@ impl Attention {
     ) -> Result<(), Fault> {
         let tile = Tile { rows, head_dim: self.head_dim, scale: self.scale, kv: self.kv, kv_head };
         scratch.partial.clear(rows.len());
-        s.vectorize(block::Turn { tile: &tile, scratch });
+        s.vectorize(block::Transpose { tile: &tile, scratch });
         for block in run.start / BLOCK..run.end.div_ceil(BLOCK) {
             // SAFETY: the run is within the sequence's positions, so the block within its row of the table.
             let id = unsafe { *self.table.add(sequence * self.blocks_per_sequence + block) };

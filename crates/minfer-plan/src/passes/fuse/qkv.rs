@@ -24,7 +24,7 @@ struct Rope {
 
 pub(super) fn find(context: &Context, anchor: NodeId) -> Option<Fused> {
     let store = context.node(anchor);
-    let Op::KvStore { layer } = store.op else { return None };
+    let Op::KvStore { layer, .. } = store.op else { return None };
     let [k_end, v_end, cells] = store.inputs[..] else { return None };
 
     let views = &context.readers[anchor.index()];
