@@ -20,6 +20,9 @@ const PEER_KL: [(&str, f64); 3] = [
     ("qwen2.5-coder-0.5b-instruct-q4_k_m.gguf", 3.56e-4),
 ];
 
+/// Mean divergence allowed with a KV cache of `q8_0`. Seen: 3.7e-3 for Qwen, whose keys suffer most, 2.3e-3 and 1.6e-3.
+const Q8_0_KL: f64 = 1e-2;
+
 #[test]
 fn tiny_models_agree_with_the_oracle() {
     let dir = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("golden/tiny");
@@ -71,7 +74,8 @@ fn check_real(file: &str) {
     let mut exact = engine(&model, reference(), reference_config);
     let fast_config = EngineConfig { n_ctx: 512, ..EngineConfig::default() };
     let mut fast = engine(&model, cpu(2), fast_config);
-    let mut divergences = Vec::new();
+    let mut small = engine(&model, cpu(2), EngineConfig { cache_type: CacheType::Q8_0, ..fast_config });
+    let (mut divergences, mut small_divergences) = (Vec::new(), Vec::new());
     for case in &golden.cases {
         let options = minfer_text::EncodeOptions { add_special: true, parse_special: true };
         assert_eq!(model.tokenizer.encode(case.prompt.as_bytes(), options), case.ids, "{}", case.name);
@@ -94,13 +98,17 @@ fn check_real(file: &str) {
         assert_eq!(chain.len(), case.greedy.len());
         assert_chain(&case.name, &chain, &case.greedy, &case.margins);
 
-        let logits = last_logits(&mut fast, &case.ids);
-        if case.margins[0] > 0.7 {
-            assert_eq!(argmax(&logits), Some(case.top[0].0), "{}: argmax", case.name);
-        }
         let want = Top { top: case.top.clone(), logsumexp: case.logsumexp };
-        divergences.push(kl_divergence(&want, &Top::of(&logits, KL_TOP)));
+        for (engine, divergences) in [(&mut fast, &mut divergences), (&mut small, &mut small_divergences)] {
+            let logits = last_logits(engine, &case.ids);
+            if case.margins[0] > 0.7 {
+                assert_eq!(argmax(&logits), Some(case.top[0].0), "{}: argmax", case.name);
+            }
+            divergences.push(kl_divergence(&want, &Top::of(&logits, KL_TOP)));
+        }
     }
+    let small = small_divergences.iter().sum::<f64>() / small_divergences.len() as f64;
+    assert!(small <= Q8_0_KL, "{}: mean KL {small:e} with a q8_0 cache", golden.model);
     let mean = divergences.iter().sum::<f64>() / divergences.len() as f64;
     let (_, peer) = PEER_KL.iter().find(|(name, _)| *name == golden.model).unwrap();
     println!("{}: mean KL {mean:.2e}, llama.cpp {peer:.2e}", golden.model);
