@@ -64,7 +64,8 @@ impl Case {
                 let row = |side: &'_ [f32], i: usize| {
                     side[cell_of(s, i) * kv_cols + kv_head * head_dim..][..head_dim].to_vec()
                 };
-                let dot = |i: usize| row(&keys, i).iter().zip(q).map(|(k, q)| f64::from(*k) * f64::from(*q)).sum::<f64>();
+                let dot =
+                    |i: usize| row(&keys, i).iter().zip(q).map(|(k, q)| f64::from(*k) * f64::from(*q)).sum::<f64>();
                 let scores: Vec<f64> = (first..=p).map(|i| dot(i) * f64::from(scale)).collect();
                 let greatest = scores.iter().fold(f64::NEG_INFINITY, |m, s| m.max(*s));
                 let weights: Vec<f64> = scores.iter().map(|s| (s - greatest).exp()).collect();
