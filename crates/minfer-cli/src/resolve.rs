@@ -18,12 +18,16 @@ const MAX_N_CTX: u64 = minfer_engine::MAX_N_CTX as u64;
 /// Most tokens of a batch.
 const MAX_UBATCH: u64 = minfer_engine::MAX_N_UBATCH as u64;
 
+/// Most sequences at once.
+const MAX_SLOTS: u64 = minfer_engine::MAX_N_SEQUENCES as u64;
+
 type Resolved<T> = Result<T, Failure>;
 
 /// What to do, with settings.
 pub enum Command {
     Run(Run),
     Inspect(Inspect),
+    Plan(Plan),
     Graph(Graph),
     Tokenize(Tokenize),
     Bench(Bench),
@@ -67,6 +71,14 @@ pub struct Inspect {
     pub model: PathBuf,
     pub tensors: bool,
     pub output: TextOutput,
+}
+
+/// `minfer plan`.
+pub struct Plan {
+    pub model: PathBuf,
+    pub n_ctx: Option<u32>,
+    pub compute: Compute,
+    pub json: bool,
 }
 
 /// `minfer graph`.
@@ -121,6 +133,7 @@ pub fn resolve(raw: args::Command, environment: &Environment) -> Resolved<Comman
         args::Command::Inspect(raw) => {
             Command::Inspect(Inspect { model: raw.model, tensors: raw.tensors, output: raw.output })
         }
+        args::Command::Plan(raw) => Command::Plan(plan(raw, environment)?),
         args::Command::Graph(raw) => Command::Graph(graph(raw, environment)?),
         args::Command::Tokenize(raw) => Command::Tokenize(Tokenize {
             model: raw.model,
@@ -158,6 +171,13 @@ fn run(raw: args::RunArgs, environment: &Environment) -> Resolved<Run> {
         dump_graph: raw.dump_graph,
         dump_graph_json: raw.dump_graph_json,
     })
+}
+
+fn plan(raw: args::LedgerArgs, environment: &Environment) -> Resolved<Plan> {
+    let mut compute = compute(&raw.plan, environment)?;
+    compute.config.n_ubatch = in_range("--ubatch", raw.ubatch, 1..=MAX_UBATCH)?;
+    compute.config.n_sequences = in_range("--slots", raw.slots, 1..=MAX_SLOTS)?;
+    Ok(Plan { model: raw.model, n_ctx: n_ctx(raw.n_ctx)?, compute, json: raw.json })
 }
 
 fn graph(raw: args::GraphArgs, environment: &Environment) -> Resolved<Graph> {

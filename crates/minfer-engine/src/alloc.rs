@@ -72,7 +72,7 @@ impl GraphAllocator {
         backend: BackendId,
         list: &mut BackendList,
     ) -> Result<KvRegions, EngineError> {
-        let bytes = crate::blueprint::kv_region_bytes(params, cols);
+        let bytes = crate::ledger::kv_region_bytes(params.n_cells, params.cache_type, cols);
         let index = layer as usize;
         if let Some(regions) = self.kv.get(index).copied().flatten() {
             if regions.pair.k.len != bytes {

@@ -14,6 +14,7 @@ mod config;
 mod engine;
 mod error;
 mod kv;
+mod ledger;
 mod load;
 mod observe;
 mod poison;
@@ -25,9 +26,11 @@ mod trace;
 
 pub use alloc::{GraphAllocator, KvRegions};
 pub use bind::{BoundPlan, InputSlot};
-pub use blueprint::{Blueprint, MemoryFigures};
+pub use blueprint::{Blueprint, CapabilityList, MemoryFigures};
 pub use cache::GraphCache;
-pub use config::{ContextChoice, ContextReason, DEFAULT_N_CTX, EngineConfig, MAX_N_CTX, MAX_N_UBATCH, choose_n_ctx};
+pub use config::{
+    ContextChoice, ContextReason, DEFAULT_N_CTX, EngineConfig, MAX_N_CTX, MAX_N_SEQUENCES, MAX_N_UBATCH, choose_n_ctx,
+};
 pub use engine::Engine;
 pub use error::EngineError;
 pub use kv::{KvCache, KvError, SequenceId};

@@ -12,6 +12,7 @@ mod passes;
 mod pipeline;
 mod plan;
 mod print;
+mod record;
 
 pub use error::PlanError;
 pub use fingerprint::{Fingerprint, fingerprint};
@@ -21,3 +22,4 @@ pub use passes::{PlanFault, verify_plan};
 pub use pipeline::{PassRecord, PlanOptions, plan, plan_recorded};
 pub use plan::{Alias, AliasReason, ArenaFigures, ArenaPlan, Place, Plan, PlannedStep, Value};
 pub use print::{annotations, plan_text};
+pub use record::{ArenaRecord, InPlace, PlanRecord, StepRecord, ValueKind, ValueRecord};

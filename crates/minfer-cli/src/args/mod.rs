@@ -1,9 +1,11 @@
 //! The command line. Takes words; gives raw values, checked only as far as their type goes; must not know what they mean.
 
+mod plan;
 mod run;
 mod shared;
 mod tools;
 
+pub use plan::LedgerArgs;
 pub use run::{RunArgs, SamplingArgs};
 pub use shared::{Alloc, Backend, CacheType, PlanArgs};
 pub use tools::{
@@ -43,6 +45,10 @@ pub enum Command {
     ///
     /// Also works for files that minfer cannot run: vocabularies, unknown architectures, unknown tensor formats.
     Inspect(InspectArgs),
+    /// Say what a model will take in memory, to the byte, without loading it
+    ///
+    /// Reads only the headers of the file and allocates none of what it plans. `minfer run` allocates exactly this.
+    Plan(LedgerArgs),
     /// Show the compute graph and its memory plan, without running it
     ///
     /// Reads only the headers of the file and allocates none of what it plans.

@@ -4,6 +4,7 @@ mod bench;
 mod eval;
 mod graph;
 mod inspect;
+mod plan;
 mod run;
 mod text;
 mod tokenize;
@@ -19,6 +20,7 @@ pub fn run(command: Command) -> anyhow::Result<Outcome> {
     match command {
         Command::Run(settings) => run::run(settings),
         Command::Inspect(settings) => inspect::inspect(&settings),
+        Command::Plan(settings) => plan::plan(&settings),
         Command::Graph(settings) => graph::graph(&settings),
         Command::Tokenize(settings) => tokenize::tokenize(&settings),
         Command::Bench(settings) => bench::bench(&settings),
