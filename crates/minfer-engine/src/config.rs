@@ -1,5 +1,6 @@
 //! Settings of an engine. Takes wishes; gives checked values and the reason for the context size; reads no environment.
 
+use crate::budget::Budget;
 use crate::error::EngineError;
 use minfer_graph::{CacheType, Fusion, GraphKind, GraphParams};
 use minfer_plan::Strategy;
@@ -38,8 +39,8 @@ pub struct EngineConfig {
     pub strategy: Strategy,
     /// Fill bytes with NaN before their first write and after their last read.
     pub poison: bool,
-    /// Most bytes the process may own: an engine that needs more is refused before anything is allocated. `None`: no limit.
-    pub memory_bytes: Option<u64>,
+    /// An engine that needs more is refused before anything is allocated. `None`: no limit.
+    pub budget: Option<Budget>,
     /// Bytes of the process that are not the engine's (code, stacks, fixed heap): a line in the ledger.
     pub program_bytes: u64,
 }
@@ -55,7 +56,7 @@ impl Default for EngineConfig {
             fusion: Fusion::ALL,
             strategy: Strategy::Planned,
             poison: false,
-            memory_bytes: None,
+            budget: None,
             program_bytes: 0,
         }
     }

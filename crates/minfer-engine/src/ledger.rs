@@ -74,7 +74,7 @@ fn kv(ledger: &mut Ledger, model: &Model, params: &GraphParams) {
     }
     // Per block its users, its place among the free ones and in its sequence; per cell the id a session remembers.
     let (n_cells, n_blocks) = (u64::from(params.n_cells), u64::from(params.n_cells / KV_BLOCK_CELLS));
-    ledger.add(Owner::Kv, "KV bookkeeping", format!("{n_blocks} blocks"), n_blocks * 16 + n_cells * 4);
+    ledger.add(Owner::Host, "KV bookkeeping", format!("{n_blocks} blocks"), n_blocks * 16 + n_cells * 4);
 }
 
 fn arenas(ledger: &mut Ledger, plan: &Plan) {

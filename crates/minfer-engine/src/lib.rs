@@ -9,10 +9,13 @@
 mod alloc;
 mod bind;
 mod blueprint;
+mod budget;
 mod cache;
+mod change;
 mod config;
 mod engine;
 mod error;
+mod fit;
 mod kv;
 mod ledger;
 mod load;
@@ -27,12 +30,15 @@ mod trace;
 pub use alloc::{GraphAllocator, KvRegions};
 pub use bind::{BoundPlan, InputSlot};
 pub use blueprint::{Blueprint, CapabilityList, MemoryFigures};
+pub use budget::{Budget, Combination, Levers, Remedy, Shortfall, admit};
 pub use cache::GraphCache;
+pub use change::{Change, Replanner};
 pub use config::{
     ContextChoice, ContextReason, DEFAULT_N_CTX, EngineConfig, MAX_N_CTX, MAX_N_SEQUENCES, MAX_N_UBATCH, choose_n_ctx,
 };
 pub use engine::Engine;
 pub use error::EngineError;
+pub use fit::{Fit, Fitted, fit};
 pub use kv::{KvCache, KvError, SequenceId};
 pub use load::Model;
 pub use observe::{Observer, RunView};

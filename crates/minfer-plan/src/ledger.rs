@@ -9,7 +9,7 @@ use std::fmt;
 pub enum Owner {
     /// Mapped weights, shared with the page cache.
     Weights,
-    /// KV regions and who owns which cells.
+    /// KV regions.
     Kv,
     /// Values of graphs, workspaces and staging.
     Arena,
@@ -17,7 +17,7 @@ pub enum Owner {
     Tokenizer,
     /// Scratch and stacks of worker threads.
     Threads,
-    /// Logits, sampling and inputs on the host.
+    /// Logits, sampling, inputs and the owners of KV cells.
     Host,
     /// Tables of the model, graphs and their plans.
     Graphs,

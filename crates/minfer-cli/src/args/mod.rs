@@ -5,9 +5,9 @@ mod run;
 mod shared;
 mod tools;
 
-pub use plan::LedgerArgs;
+pub use plan::{FitSetting, LedgerArgs};
 pub use run::{RunArgs, SamplingArgs};
-pub use shared::{Alloc, Backend, CacheType, PlanArgs};
+pub use shared::{Alloc, Backend, CacheType, MemoryArgs, PlanArgs};
 pub use tools::{
     BenchArgs, EvalArgs, EvalOutput, GraphArgs, GraphKind, GraphOutput, InspectArgs, TableOutput, TextOutput,
     TokenizeArgs,

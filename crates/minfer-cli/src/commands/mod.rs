@@ -10,8 +10,10 @@ mod text;
 mod tokenize;
 
 use crate::exit::Outcome;
+use crate::memory;
 use crate::output;
 use crate::resolve::{Command, Compute};
+use minfer::{Blueprint, EngineConfig, Levers, Model, Replanner};
 use minfer_backend::{Backend, Capabilities};
 use std::sync::Arc;
 
@@ -42,6 +44,21 @@ fn backends(compute: &Compute) -> anyhow::Result<Vec<Box<dyn Backend>>> {
 /// What they would answer a planner; nothing is started or allocated.
 fn capabilities(compute: &Compute) -> Vec<Arc<dyn Capabilities>> {
     minfer::capabilities(compute.backend, Some(compute.threads), compute.simd)
+}
+
+/// Plans, and refuses what the budget does not admit, before anything is allocated. Gives the settings with their budget.
+fn admitted(
+    model: &Model,
+    config: EngineConfig,
+    compute: &Compute,
+    levers: Levers,
+) -> anyhow::Result<(EngineConfig, Blueprint)> {
+    let budget = compute.limit.budget(memory::machine())?;
+    let config = EngineConfig { budget, ..config }.checked()?;
+    let capabilities = capabilities(compute);
+    let blueprint = Blueprint::new(model, &config, &capabilities)?;
+    minfer::admit(&Replanner { model, config, backends: &capabilities }, &blueprint, levers)?;
+    Ok((config, blueprint))
 }
 
 /// Backend, threads and instructions in words.

@@ -1,44 +1,62 @@
 //! A blueprint as text and as JSON. Takes what was planned; gives lines and one object; plans nothing.
 
+use super::Planned;
 use crate::describe;
 use crate::output::{Table, mib};
-use crate::resolve::Plan;
 use anyhow::Result;
-use minfer::{Blueprint, CacheType, ContextChoice, EngineConfig, Ledger, Model, Owner};
+use minfer::{CacheType, Fit, Ledger, Owner, Shortfall};
 use minfer_plan::PlanRecord;
 use serde_json::{Value, json};
 use std::io::{self, Write};
 
-/// Model, settings, the ledger and the arenas.
-pub fn text(
-    out: &mut dyn Write,
-    model: &Model,
-    context: ContextChoice,
-    config: &EngineConfig,
-    blueprint: &Blueprint,
-) -> io::Result<()> {
+/// Model, settings, the ledger, the arenas and what the budget says.
+pub fn text(out: &mut dyn Write, planned: &Planned<'_>) -> io::Result<()> {
+    let (model, config) = (planned.replanner.model, planned.replanner.config);
     writeln!(out, "model    {}", describe::model(&model.spec, &model.file))?;
-    writeln!(out, "context  {}", describe::context(context, model.spec.n_ctx_train))?;
-    writeln!(out, "batch    {} tokens, {} slots", config.token_capacity(), config.n_sequences)?;
+    match planned.fit_words() {
+        Some(words) => writeln!(out, "fit      {words}")?,
+        None => writeln!(out, "context  {}", describe::context(planned.context, model.spec.n_ctx_train))?,
+    }
+    let (n_ctx, batch, slots) = (config.n_ctx, config.token_capacity(), config.n_sequences);
+    writeln!(out, "sizes    context {n_ctx}, batch {batch}, slots {slots}")?;
     writeln!(out)?;
-    ledger(out, &blueprint.ledger)?;
+    ledger(out, &planned.blueprint.ledger)?;
     writeln!(out)?;
     let mut table = Table::new(&[1, 2, 3, 4]);
     table.row(["arena", "naive", "pool", "planned", "lower bound", ""]);
-    for arena in &blueprint.plan.arenas {
+    for arena in &planned.blueprint.plan.arenas {
         let f = arena.figures;
         let bytes = [f.naive_bytes, f.pool_bytes, f.planned_bytes, f.lower_bound_bytes].map(mib);
-        let verdict = match f.planned_bytes.checked_sub(f.lower_bound_bytes) {
-            Some(0) => "planned is proven minimal".to_owned(),
-            gap => format!("planned is at most {} bytes above the minimum", gap.unwrap_or(0)),
+        let verdict = match f.planned_bytes.saturating_sub(f.lower_bound_bytes) {
+            0 => "planned is proven minimal".to_owned(),
+            gap => format!("planned is at most {gap} bytes above the minimum"),
         };
         table.row([arena.name.clone()].into_iter().chain(bytes).chain([verdict]));
     }
-    table.write(out, "")
+    table.write(out, "")?;
+    verdict(out, planned)
+}
+
+/// What the budget says, if anybody asked or it says no.
+pub fn verdict(out: &mut dyn Write, planned: &Planned<'_>) -> io::Result<()> {
+    let Some(budget) = planned.budget_to_tell() else { return Ok(()) };
+    writeln!(out)?;
+    match &planned.shortfall {
+        None => {
+            let spare = budget.bytes - budget.needed(&planned.blueprint.ledger);
+            writeln!(out, "budget   {}: fits, {} to spare", mib(budget.bytes), mib(spare))
+        }
+        Some(shortfall) => {
+            for line in describe::shortfall(shortfall) {
+                writeln!(out, "{line}")?;
+            }
+            Ok(())
+        }
+    }
 }
 
 /// One row per line, and the sum.
-pub fn ledger(out: &mut dyn Write, ledger: &Ledger) -> io::Result<()> {
+fn ledger(out: &mut dyn Write, ledger: &Ledger) -> io::Result<()> {
     let mut table = Table::new(&[1, 2]);
     table.row(["owner", "bytes", "", "what"]);
     for line in &ledger.lines {
@@ -49,9 +67,10 @@ pub fn ledger(out: &mut dyn Write, ledger: &Ledger) -> io::Result<()> {
 }
 
 /// Everything, for programs and for `--diff`.
-pub fn json(settings: &Plan, config: &EngineConfig, blueprint: &Blueprint) -> Result<Value> {
+pub fn json(planned: &Planned<'_>) -> Result<Value> {
+    let (settings, config, blueprint) = (planned.settings, planned.replanner.config, &planned.blueprint);
     let (ledger, figures) = (&blueprint.ledger, blueprint.figures());
-    Ok(json!({
+    let mut object = json!({
         "model": settings.model.file_name().map(|name| name.display().to_string()),
         "settings": {
             "n_ctx": config.n_ctx,
@@ -75,7 +94,47 @@ pub fn json(settings: &Plan, config: &EngineConfig, blueprint: &Blueprint) -> Re
             "buffers_pool": figures.pool_buffers,
         },
         "total_bytes": ledger.total(),
-        "ledger": serde_json::to_value(ledger)?,
-        "plan": serde_json::to_value(PlanRecord::new(&blueprint.plan))?,
-    }))
+        "ledger": ledger,
+    });
+    if let Some(budget) = planned.budget_to_tell() {
+        object["budget"] = json!({
+            "bytes": budget.bytes,
+            "weights_count": budget.weights,
+            "needed_bytes": budget.needed(ledger),
+            "fits": planned.shortfall.is_none(),
+        });
+    }
+    if let Some(shortfall) = &planned.shortfall {
+        object["shortfall"] = shortfall_json(shortfall);
+    }
+    if let Some((what, fitted)) = planned.fitted {
+        object["fit"] = json!({
+            "setting": match what { Fit::NCtx => "n-ctx", Fit::Ubatch => "ubatch", Fit::Slots => "slots" },
+            "value": fitted.value,
+            "needed_bytes": fitted.needed_bytes,
+            "next": fitted.next.map(|(value, bytes)| json!({ "value": value, "needed_bytes": bytes })),
+            "most": fitted.most,
+        });
+    }
+    object["plan"] = serde_json::to_value(PlanRecord::new(&blueprint.plan))?;
+    Ok(object)
+}
+
+fn shortfall_json(shortfall: &Shortfall) -> Value {
+    let remedies = shortfall.remedies.iter().map(|remedy| {
+        json!({
+            "flag": describe::flag(remedy.change),
+            "saves_bytes": remedy.saves_bytes,
+            "suffices": remedy.suffices,
+        })
+    });
+    json!({
+        "owners": shortfall.owners,
+        "remedies": remedies.collect::<Vec<_>>(),
+        "together": shortfall.together.as_ref().map(|together| json!({
+            "flags": together.changes.iter().map(|&change| describe::flag(change)).collect::<Vec<_>>(),
+            "needed_bytes": together.needed_bytes,
+        })),
+        "least_bytes": shortfall.least_bytes,
+    })
 }
