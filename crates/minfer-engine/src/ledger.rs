@@ -37,10 +37,25 @@ pub(crate) fn ledger(model: &Model, config: &EngineConfig, plan: &Plan, backends
 }
 
 fn weights(ledger: &mut Ledger, model: &Model) {
-    for (index, part) in model.file.parts().iter().enumerate() {
-        let name = if model.file.parts().len() == 1 { "weights".into() } else { format!("weights, part {index}") };
-        let how = if part.bytes().is_mapped() { "the file, mapped" } else { "in memory" };
-        ledger.add(Owner::Weights, name, how, part.file_bytes());
+    let parts = model.file.parts();
+    // An embedding that is not also the output matrix is read a row at a time: most of its pages may never be touched.
+    let embedding = model.spec.weights.output.as_ref().map(|_| &model.spec.weights.embedding);
+    for (index, part) in parts.iter().enumerate() {
+        let (name, number) = if parts.len() == 1 {
+            ("weights".to_owned(), String::new())
+        } else {
+            (format!("weights, part {}", index + 1), format!(", part {}", index + 1))
+        };
+        let how = if part.bytes().is_mapped() { "the file, mapped" } else { "the file, in memory" };
+        match embedding.filter(|weight| weight.source.part as usize == index) {
+            None => ledger.add(Owner::Weights, name, how, part.file_bytes()),
+            Some(weight) => {
+                let rows = weight.source.len;
+                ledger.add(Owner::Weights, name, format!("{how}, but for the embedding"), part.file_bytes() - rows);
+                let detail = format!("in the same file{number}; read row by row");
+                ledger.add(Owner::Weights, "token embedding", detail, rows);
+            }
+        }
     }
 }
 
