@@ -143,15 +143,16 @@ pub fn summary_text(record: &PlanRecord) -> String {
             peak.step.op,
             peak.step.layer.map(|layer| format!(", layer {layer}")).unwrap_or_default(),
         );
-        let mut rows = vec![["bytes", "value", "op", "shape", "type", "live", "place"].map(str::to_owned)];
+        let mut rows = vec![["bytes", "value", "op", "layer", "shape", "type", "live", "place"].map(str::to_owned)];
         for Holder { value, bytes, origin } in &peak.holders {
             let live = format!("{}..{}", value.live.0, value.live.1);
-            let shape = value.shape.clone();
+            let layer = value.layer.map_or_else(|| "-".to_owned(), |layer| layer.to_string());
             let place = format!("at {}, {origin}", value.offset);
-            rows.push([bytes.to_string(), value.name.clone(), value.op.clone(), shape, value.ty.clone(), live, place]);
+            let (name, op, shape) = (value.name.clone(), value.op.clone(), value.shape.clone());
+            rows.push([bytes.to_string(), name, op, layer, shape, value.ty.clone(), live, place]);
         }
         let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
-        let widths: [usize; 7] = std::array::from_fn(width);
+        let widths: [usize; 8] = std::array::from_fn(width);
         for row in &rows {
             let _ = write!(text, "  {:>1$}", row[0], widths[0]);
             for (word, width) in row.iter().zip(widths).skip(1) {
