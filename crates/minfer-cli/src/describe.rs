@@ -40,10 +40,12 @@ pub fn context(choice: ContextChoice, n_ctx_train: u32) -> String {
     }
 }
 
-/// Weights, KV cache, and the arena under every strategy.
+/// All of it, weights, KV cache, and the arena under every strategy.
 pub fn memory(ledger: &Ledger, figures: MemoryFigures) -> String {
     format!(
-        "{} weights (mapped) + {} KV cache + {} arena; arena naive {}, pool {}, planned {}, lower bound {} MiB",
+        "{} in all: {} weights (mapped) + {} KV cache + {} arena + the rest; arena naive {}, pool {}, planned {}, lower \
+         bound {} MiB",
+        mib(ledger.total()),
         mib(ledger.sum(Owner::Weights)),
         mib(ledger.sum(Owner::Kv)),
         mib(figures.used_bytes),

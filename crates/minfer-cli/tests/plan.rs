@@ -136,9 +136,9 @@ fn a_remedy_never_cuts_the_prompt() {
 #[test]
 fn more_than_the_machine_has_is_refused_without_being_asked() {
     let path = folder("plan_machine").join("wide.gguf");
-    // 2^24 positions × 512 layers × 2 × 64 columns × 4 bytes is 4 TiB.
+    // 2^24 positions × 64 layers × 2 × 512 columns × 4 bytes is 4 TiB.
     let shape =
-        TinyModel { n_layer: 512, n_ctx_train: 1 << 24, n_kv_head: 4, ..TinyModel::new("wide", TinyArch::Llama) };
+        TinyModel { n_layer: 64, n_ctx_train: 1 << 24, head_dim: 256, ..TinyModel::new("wide", TinyArch::Llama) };
     shape.write_sparse(&path, 0).unwrap();
     let path = path.into_os_string().into_string().unwrap();
     let wide = ["--n-ctx", "16777216", "--cache-type", "f32", "--ubatch", "8"];

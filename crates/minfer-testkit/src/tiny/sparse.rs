@@ -22,15 +22,16 @@ impl TinyModel {
     pub fn write_sparse(&self, path: impl AsRef<Path>, least_bytes: u64) -> io::Result<u64> {
         let (writer, holes) = self.header();
         let mut head = writer.to_bytes();
-        let mut offset = 0u64;
+        let (mut offset, mut searched) = (0u64, 0);
         // The writer knows no holes: every entry says offset 0, and is given its own here.
         for Hole { name, n_dims, bytes } in holes {
             let mut entry = (name.len() as u64).to_le_bytes().to_vec();
             entry.extend(name.as_bytes());
-            let found = head.windows(entry.len()).position(|window| window == entry);
-            let start = found.unwrap_or_else(|| panic!("{name} is in the header"));
+            let found = head[searched..].windows(entry.len()).position(|window| window == entry);
+            let start = searched + found.unwrap_or_else(|| panic!("{name} is in the header"));
             // After the name: number of dimensions, dimensions, type.
             let at = start + entry.len() + 4 + 8 * n_dims + 4;
+            searched = at;
             head[at..at + 8].copy_from_slice(&offset.to_le_bytes());
             offset += bytes.next_multiple_of(ALIGNMENT);
         }

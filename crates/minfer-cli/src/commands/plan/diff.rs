@@ -102,22 +102,61 @@ fn arena_lines(out: &mut dyn Write, arena: &ArenaDiff<'_>, before: &PlanRecord, 
     list(out, "also at the peak", causes.map(cause))
 }
 
-fn list(out: &mut dyn Write, title: &str, lines: impl ExactSizeIterator<Item = String>) -> io::Result<()> {
-    let n_lines = lines.len();
+/// Lines that are equal but for the layer are one line.
+fn list(out: &mut dyn Write, title: &str, lines: impl Iterator<Item = String>) -> io::Result<()> {
+    let mut groups: Vec<(String, String, usize)> = Vec::new();
+    for line in lines {
+        let role = without_layers(&line);
+        match groups.iter_mut().find(|(other, ..)| *other == role) {
+            Some((_, _, count)) => *count += 1,
+            None => groups.push((role, line, 1)),
+        }
+    }
+    let n_lines: usize = groups.iter().map(|(.., count)| count).sum();
     if n_lines == 0 {
         return Ok(());
     }
     writeln!(out, "{title}: {n_lines}")?;
-    for line in lines.take(MOST_LINES) {
-        writeln!(out, "  {line}")?;
+    for (role, line, count) in groups.iter().take(MOST_LINES) {
+        match count {
+            1 => writeln!(out, "  {line}")?,
+            count => writeln!(out, "  {role}, in {count} layers")?,
+        }
     }
-    match n_lines.saturating_sub(MOST_LINES) {
+    match groups.iter().skip(MOST_LINES).map(|(.., count)| count).sum::<usize>() {
         0 => Ok(()),
         more => writeln!(out, "  and {more} more"),
     }
 }
 
+/// Names of layers, such as `blk.3.`, without their number.
+fn without_layers(line: &str) -> String {
+    let mut parts = line.split("blk.");
+    let mut text = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let rest = part.trim_start_matches(|c: char| c.is_ascii_digit());
+        text.push_str(if rest.len() < part.len() { "blk.*" } else { "blk." });
+        text.push_str(rest);
+    }
+    text
+}
+
 fn signed(before: u64, after: u64) -> String {
     let sign = if after < before { "-" } else { "+" };
     format!("{sign}{}", after.abs_diff(before))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_of_equal_layers_are_one() {
+        assert_eq!(without_layers("blk.3.up: until blk.12.sum"), "blk.*.up: until blk.*.sum");
+        let mut out = Vec::new();
+        let lines = ["blk.0.up, 8 bytes", "embed", "blk.1.up, 8 bytes", "blk.1.down"].map(str::to_owned);
+        list(&mut out, "moved", lines.into_iter()).unwrap();
+        let text = String::from_utf8(out).unwrap();
+        assert_eq!(text, "moved: 4\n  blk.*.up, 8 bytes, in 2 layers\n  embed\n  blk.1.down\n");
+    }
 }

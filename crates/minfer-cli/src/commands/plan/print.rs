@@ -4,7 +4,7 @@ use super::Planned;
 use crate::describe;
 use crate::output::{Table, mib};
 use anyhow::Result;
-use minfer::{CacheType, Fit, Ledger, Owner, Shortfall};
+use minfer::{BackendKind, CacheType, Fit, Ledger, Owner, Shortfall};
 use minfer_plan::PlanRecord;
 use serde_json::{Value, json};
 use std::io::{self, Write};
@@ -21,6 +21,9 @@ pub fn text(out: &mut dyn Write, planned: &Planned<'_>) -> io::Result<()> {
     writeln!(out, "sizes    context {n_ctx}, batch {batch}, slots {slots}")?;
     writeln!(out)?;
     ledger(out, &planned.blueprint.ledger)?;
+    if planned.settings.compute.backend == BackendKind::Reference {
+        writeln!(out, "beside these, the reference backend takes temporaries of each step from the heap, unplanned")?;
+    }
     writeln!(out)?;
     let mut table = Table::new(&[1, 2, 3, 4]);
     table.row(["arena", "naive", "pool", "planned", "lower bound", ""]);
