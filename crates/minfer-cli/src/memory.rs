@@ -2,6 +2,7 @@
 //! a budget; must not know models.
 
 use crate::exit::Failure;
+use crate::output::mib;
 use minfer::Budget;
 use std::fs;
 use std::path::Path;
@@ -58,6 +59,16 @@ impl Limit {
             }
         }
     }
+}
+
+/// What to say where nothing is refused, but mapped weights and all else together are more than the machine has.
+pub fn paging_warning(total_bytes: u64, limit: Limit, machine: Option<Machine>) -> Option<String> {
+    let machine = machine.filter(|machine| limit == Limit::Machine && total_bytes > machine.total_bytes)?;
+    Some(format!(
+        "{} in all are more than the {} of this machine: weights will be read from disk again and again, which is slow",
+        mib(total_bytes),
+        mib(machine.total_bytes)
+    ))
 }
 
 /// A number and a unit. Decimal places are exact: whole bytes, rounded down.
@@ -226,5 +237,8 @@ mod tests {
         assert_eq!(Limit::Bytes(7).budget(None).unwrap(), Some(Budget::of_all(7)));
         assert_eq!(Limit::Machine.budget(None).unwrap(), None);
         assert!(Limit::Auto.budget(None).is_err());
+        assert!(paging_warning(11, Limit::Machine, machine).is_some());
+        assert_eq!(paging_warning(10, Limit::Machine, machine), None);
+        assert_eq!(paging_warning(11, Limit::Bytes(20), machine), None);
     }
 }

@@ -224,6 +224,19 @@ fn diff_names_what_changed_and_who_is_to_blame() {
     let text = minfer(["plan", "--diff", &larger, &a]).ok();
     assert!(text.contains("KV cache, full attention: 65536 -> 131072 bytes (+65536)"), "{text}");
     assert!(text.contains("another size: "), "{text}");
+    // Numbers of a file may be any: no panic, some answer.
+    let text = std::fs::read_to_string(&a).unwrap();
+    let mut wild: Value = serde_json::from_str(&text).unwrap();
+    for value in wild["plan"]["values"].as_array_mut().unwrap() {
+        (value["offset"], value["bytes"], value["live"]) = (json!(u64::MAX), json!(u64::MAX), json!([9, 3]));
+    }
+    wild["plan"]["values"][0]["live"] = json!([0, u32::MAX]);
+    wild["plan"]["arenas"][0]["alignment"] = json!(0);
+    wild["ledger"][0]["bytes"] = json!(u64::MAX);
+    let path = dir.join("wild.json").into_os_string().into_string().unwrap();
+    std::fs::write(&path, wild.to_string()).unwrap();
+    minfer(["plan", "--diff", &a, &path]).ok();
+    minfer(["plan", "--diff", &path, &a]).ok();
     minfer(["plan", "--diff", &a, &model]).refused(&["tiny.gguf", "--json"]);
     minfer(["plan", "--diff", &a, "missing.json"]).refused(&["missing.json", "cannot read"]);
 }

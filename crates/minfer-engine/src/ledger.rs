@@ -85,7 +85,8 @@ fn kv(ledger: &mut Ledger, model: &Model, params: &GraphParams) {
                 format!("KV cache, window of {n_tokens}")
             }
         };
-        ledger.add(Owner::Kv, name, detail, n_layers * 2 * kv_region_bytes(params.n_cells, params.cache_type, cols));
+        let region_bytes = kv_region_bytes(params.n_cells, params.cache_type, cols);
+        ledger.add(Owner::Kv, name, detail, region_bytes.saturating_mul(2 * n_layers));
     }
     // Per block its users, its place among the free ones and in its sequence; per cell the id a session remembers.
     let (n_cells, n_blocks) = (u64::from(params.n_cells), u64::from(params.n_cells / KV_BLOCK_CELLS));
@@ -133,5 +134,6 @@ fn graphs(ledger: &mut Ledger, model: &Model, plan: &Plan) {
 
 /// Bytes of one of a layer's two KV regions.
 pub(crate) fn kv_region_bytes(n_cells: u32, cache_type: CacheType, cols: u32) -> u64 {
-    u64::from(n_cells) * cache_type.value_type().row_bytes(cols)
+    // A file may claim heads of any width; what saturates is refused by every budget and every allocator.
+    u64::from(n_cells).saturating_mul(cache_type.value_type().row_bytes(cols))
 }

@@ -107,7 +107,7 @@ fn lifetimes<'a>(
         // A step that is gone says nothing about later or earlier: then the number of steps decides.
         let order = match place.get(last_before) {
             Some(&at) => (pair.after.live.1 as usize - 1).cmp(&at),
-            None => (pair.after.live.1 - pair.after.live.0).cmp(&(pair.before.live.1 - pair.before.live.0)),
+            None => n_steps(pair.after).cmp(&n_steps(pair.before)),
         };
         match order {
             std::cmp::Ordering::Greater => longer.push(lifetime),
@@ -140,7 +140,7 @@ fn causes<'a>(
     };
     let mut causes: Vec<Cause<'a>> = Vec::new();
     for holder in holders(after, new) {
-        causes.push(Cause { value: holder.value, delta_bytes: holder.bytes as i64 });
+        causes.push(Cause { value: holder.value, delta_bytes: signed(holder.bytes) });
     }
     for holder in holders(before, old) {
         let role = |value: &ValueRecord| (role_of(value), value.op.clone());
@@ -149,19 +149,27 @@ fn causes<'a>(
         let same_role = || {
             causes
                 .iter()
-                .position(|cause| role(cause.value) == role(holder.value) && cause.delta_bytes == holder.bytes as i64)
+                .position(|cause| role(cause.value) == role(holder.value) && cause.delta_bytes == signed(holder.bytes))
         };
         match same_name.or_else(same_role) {
-            Some(at) => causes[at].delta_bytes -= holder.bytes as i64,
-            None => causes.push(Cause { value: holder.value, delta_bytes: -(holder.bytes as i64) }),
+            Some(at) => causes[at].delta_bytes = causes[at].delta_bytes.saturating_sub(signed(holder.bytes)),
+            None => causes.push(Cause { value: holder.value, delta_bytes: -signed(holder.bytes) }),
         }
     }
     causes.retain(|cause| cause.delta_bytes != 0);
     causes.sort_by_key(|cause| std::cmp::Reverse(cause.delta_bytes.unsigned_abs()));
     // Whoever goes against the difference is not its cause.
-    let total: i64 = causes.iter().map(|cause| cause.delta_bytes).sum();
+    let total = causes.iter().map(|cause| cause.delta_bytes).fold(0, i64::saturating_add);
     causes.sort_by_key(|cause| (cause.delta_bytes < 0) != (total < 0));
     causes
+}
+
+fn n_steps(value: &ValueRecord) -> u32 {
+    value.live.1.saturating_sub(value.live.0)
+}
+
+fn signed(bytes: u64) -> i64 {
+    i64::try_from(bytes).unwrap_or(i64::MAX)
 }
 
 /// A name without its layer.

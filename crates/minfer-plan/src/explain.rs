@@ -70,7 +70,7 @@ impl fmt::Display for Origin<'_> {
 impl Peak<'_> {
     /// Bytes live at this step.
     pub fn bytes(&self) -> u64 {
-        self.holders.iter().map(|holder| holder.bytes).sum()
+        self.holders.iter().map(|holder| holder.bytes).fold(0, u64::saturating_add)
     }
 }
 
@@ -103,8 +103,8 @@ impl PlanRecord {
         let shares = |other: &&ValueRecord| {
             other.arena == value.arena
                 && other.live.1 <= value.live.0
-                && other.offset < value.offset + value.bytes
-                && value.offset < other.offset + other.bytes
+                && other.offset < value.offset.saturating_add(value.bytes)
+                && value.offset < other.offset.saturating_add(other.bytes)
         };
         let before = || self.values.iter().filter(shares);
         match before().max_by_key(|other| other.live.1) {

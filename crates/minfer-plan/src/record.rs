@@ -172,7 +172,8 @@ impl ValueRecord {
 
     /// Bytes it occupies: whole units of alignment.
     pub fn occupied_bytes(&self, alignment: u64) -> u64 {
-        self.bytes.next_multiple_of(alignment.max(1))
+        // A record may come from a file, whose numbers may be any.
+        self.bytes.checked_next_multiple_of(alignment.max(1)).unwrap_or(u64::MAX)
     }
 }
 

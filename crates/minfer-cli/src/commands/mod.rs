@@ -53,11 +53,15 @@ fn admitted(
     compute: &Compute,
     levers: Levers,
 ) -> anyhow::Result<(EngineConfig, Blueprint)> {
-    let budget = compute.limit.budget(memory::machine())?;
+    let machine = memory::machine();
+    let budget = compute.limit.budget(machine)?;
     let config = EngineConfig { budget, ..config }.checked()?;
     let capabilities = capabilities(compute);
     let blueprint = Blueprint::new(model, &config, &capabilities)?;
     minfer::admit(&Replanner { model, config, backends: &capabilities }, &blueprint, levers)?;
+    if let Some(warning) = memory::paging_warning(blueprint.ledger.total(), compute.limit, machine) {
+        output::warn(&warning);
+    }
     Ok((config, blueprint))
 }
 

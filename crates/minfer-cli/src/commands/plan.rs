@@ -35,7 +35,8 @@ pub struct Planned<'a> {
 fn of_model(settings: &ModelPlan) -> Result<Outcome> {
     let model = Model::open(&settings.model)?;
     let context = minfer::choose_n_ctx(settings.n_ctx, 0, Some(0), model.spec.n_ctx_train)?;
-    let budget = settings.compute.limit.budget(memory::machine())?;
+    let machine = memory::machine();
+    let budget = settings.compute.limit.budget(machine)?;
     let config = EngineConfig { n_ctx: context.n_ctx, budget, ..settings.compute.config }.checked()?;
     let capabilities = capabilities(&settings.compute);
     let replanner = Replanner { model: &model, config, backends: &capabilities };
@@ -50,6 +51,9 @@ fn of_model(settings: &ModelPlan) -> Result<Outcome> {
         Err(EngineError::OverBudget(shortfall)) => Some(*shortfall),
         Err(error) => return Err(error.into()),
     };
+    if let Some(warning) = memory::paging_warning(blueprint.ledger.total(), settings.compute.limit, machine) {
+        output::warn(&warning);
+    }
     let planned = Planned { settings, replanner, context, blueprint, fitted, shortfall };
     if settings.json {
         output::answer_json(&print::json(&planned)?)?;
