@@ -45,9 +45,11 @@ pub enum Command {
     ///
     /// Also works for files that minfer cannot run: vocabularies, unknown architectures, unknown tensor formats.
     Inspect(InspectArgs),
-    /// Say what a model will take in memory, to the byte, without loading it
+    /// Say what a model will take in memory, without loading it
     ///
-    /// Reads only the headers of the file and allocates none of what it plans. `minfer run` allocates exactly this.
+    /// Reads only the headers of the file and allocates none of what it plans. Weights, KV cache and arenas are exact to the
+    /// byte, for `minfer run` allocates from the same plan; the heap beside them is counted from the sizes of its tables.
+    /// With --memory, exit code 1 says that it does not fit.
     Plan(LedgerArgs),
     /// Show the compute graph and its memory plan, without running it
     ///
