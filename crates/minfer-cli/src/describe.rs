@@ -80,7 +80,8 @@ pub fn flag(change: Change) -> String {
 
 /// What `--fit` found.
 pub fn fitted(flag: impl Fn(u32) -> String, fitted: &Fitted, budget: Budget) -> String {
-    let within = format!("in {}", mib(budget.bytes));
+    let beside = if budget.weights { "" } else { " beside the weights" };
+    let within = format!("in {}{beside}", mib(budget.bytes));
     let needs = format!("{} bytes ({})", fitted.needed_bytes, mib(fitted.needed_bytes));
     match (fitted.value, fitted.next) {
         (None, _) => format!("not even {} fits {within}: it needs {needs}", flag(1)),

@@ -10,6 +10,9 @@ use std::io::{self, Write};
 
 /// The peak, then the settings.
 pub fn explain(out: &mut dyn Write, planned: &Planned<'_>) -> io::Result<()> {
+    if let Some(words) = planned.fit_words() {
+        writeln!(out, "{words}\n")?;
+    }
     let record = PlanRecord::new(&planned.blueprint.plan);
     write!(out, "{}", summary_text(&record))?;
     writeln!(out)?;
