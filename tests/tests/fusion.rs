@@ -1,7 +1,7 @@
 //! Fused and unfused graphs give the same answers, and the fused ones really are fused.
 
 use minfer_engine::EngineConfig;
-use minfer_graph::{Fusion, GraphKind, GraphParams, Op};
+use minfer_graph::{Fusion, GraphKind, GraphParams, Op, ValueType};
 use minfer_model::build_graph;
 use minfer_plan::{Plan, PlanOptions, plan};
 use minfer_testkit::golden::tiny_prompt;
@@ -83,6 +83,27 @@ fn fusions_fire_in_every_layer() {
     }
 }
 
+/// Products onto the residual stream and logits get fine activations, the others plain ones; fused or not.
+#[test]
+fn lasting_products_get_fine_activations() {
+    let is_lasting = |name: &str| ["attn_out", "down", "residual", "logits"].iter().any(|role| name.ends_with(role));
+    for (model, fusion) in
+        ["qwen2-q4_k_m", "gemma3-odd-q8_0"].iter().flat_map(|m| [(m, Fusion::ALL), (m, Fusion::NONE)])
+    {
+        let model = tiny_named(model);
+        let plan = planned(&model, &cpu(1), fusion);
+        let products = plan.steps.iter().filter(|step| step.kernel.op.is_product());
+        let mut n_lasting = 0;
+        for step in products {
+            let name = &plan.graph.node(step.node).name;
+            let expected = if is_lasting(name) { ValueType::Q8x2 } else { ValueType::Q8 };
+            assert_eq!(step.kernel.inputs[0], expected, "{name}");
+            n_lasting += u32::from(is_lasting(name));
+        }
+        assert_eq!(n_lasting, 2 * model.spec.n_layer + 1);
+    }
+}
+
 /// Quantised weights: one quantised form per value, written by the producer where it can.
 #[test]
 fn operands_are_quantised_once() {
@@ -92,11 +113,12 @@ fn operands_are_quantised_once() {
     for step in plan.steps.iter().filter(|step| matches!(step.kernel.op, Op::Quantize)) {
         assert!(seen.insert(plan.graph.node(step.node).inputs[0]), "quantised twice");
     }
-    let norms_in_q8 = count(&plan, |op| matches!(op, Op::RmsNorm { .. }));
-    let written = plan.steps.iter().filter(|step| {
-        matches!(step.kernel.op, Op::RmsNorm { .. }) && step.kernel.output == minfer_graph::ValueType::Q8
-    });
-    assert_eq!(written.count() as u32, norms_in_q8);
+    let norms = count(&plan, |op| matches!(op, Op::RmsNorm { .. }));
+    let written = plan
+        .steps
+        .iter()
+        .filter(|step| matches!(step.kernel.op, Op::RmsNorm { .. }) && step.kernel.output.is_quantised());
+    assert_eq!(written.count() as u32, norms);
     // Only the last layer's selected attention rows are quantised by a step of their own.
     assert_eq!(count(&plan, |op| matches!(op, Op::Quantize)), 1);
 }

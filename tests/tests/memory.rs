@@ -41,7 +41,7 @@ fn prefill_of_440_tokens() {
     let (fused, _) = arena(&model, &cpu, GraphKind::Prefill, 440, Fusion::ALL);
     println!("fused: {:?}", fused.figures);
     assert_eq!(fused.bytes, fused.figures.lower_bound_bytes);
-    assert!(fused.bytes <= 6 * MB, "{:?}", fused.figures);
+    assert!(fused.bytes <= 8 * MB, "{:?}", fused.figures);
 }
 
 #[test]

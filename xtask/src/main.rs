@@ -5,6 +5,7 @@
 
 mod cache;
 mod fetch;
+mod picture;
 mod process;
 mod tasks;
 mod tidy;
@@ -54,6 +55,8 @@ enum Task {
     },
     /// Check the rules of the house: crate edges, file sizes, unsafe, licences, ...
     Tidy,
+    /// Draw a small plan and use its page in a real browser; leaves screenshots. Needs Chromium.
+    CheckPicture,
     /// Start each fuzz target on its seeds and a fixed number of mutations (stable toolchain).
     FuzzStart,
     /// Everything that continuous integration runs.
@@ -67,6 +70,7 @@ fn main() -> ExitCode {
         Task::Fetch { sets, verify } => tasks::fetch(&sets, verify),
         Task::Bless { filter } => tasks::bless(filter.as_deref()),
         Task::Tidy => tidy::run(),
+        Task::CheckPicture => picture::check(),
         Task::FuzzStart => tasks::fuzz_start(),
         Task::Ci => tasks::ci(),
     };

@@ -14,8 +14,11 @@ pub trait Capabilities: Send + Sync {
     /// Whether the backend runs this kernel.
     fn supports(&self, kernel: &Kernel) -> bool;
 
-    /// The type in which products with weights of this format want their first input: `F32` or `Q8`.
-    fn activation_type(&self, weight: DType) -> ValueType;
+    /// The type in which products with weights of this format want their first input: `F32` or a quantised one.
+    ///
+    /// The error of a result is `lasting` if no later product dampens it: a sum onto the residual stream, logits. There a
+    /// backend may want finer activations than elsewhere.
+    fn activation_type(&self, weight: DType, lasting: bool) -> ValueType;
 
     /// Bytes of scratch for a step of this kernel on the largest batch. `output` is the shape of the value.
     fn workspace_bytes(&self, kernel: &Kernel, output: Shape, params: &GraphParams) -> u64;

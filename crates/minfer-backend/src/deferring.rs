@@ -11,7 +11,7 @@ use crate::step::Step;
 use minfer_graph::{BatchDims, DType, GraphParams, Shape, ValueType};
 use std::sync::Arc;
 
-/// What fills the bytes of a queued value: a NaN as f32, f16 or Q8 scale, -1 as an integer.
+/// What fills the bytes of a queued value: a NaN as f32, f16 or scale of 8-bit levels, -1 as an integer.
 const POISON: u8 = 0xFF;
 
 /// One thing to do, in order.
@@ -237,8 +237,8 @@ impl Capabilities for DeferringCapabilities {
         self.inner.supports(kernel) && (self.filter)(kernel)
     }
 
-    fn activation_type(&self, weight: DType) -> ValueType {
-        self.inner.activation_type(weight)
+    fn activation_type(&self, weight: DType, lasting: bool) -> ValueType {
+        self.inner.activation_type(weight, lasting)
     }
 
     fn workspace_bytes(&self, kernel: &Kernel, output: Shape, params: &GraphParams) -> u64 {

@@ -12,7 +12,7 @@ pub struct Kernel {
     pub inputs: Vec<ValueType>,
     /// Block formats of the weights.
     pub weights: Vec<DType>,
-    /// Type of the value. [`ValueType::Q8`] on an operation that gives floats means: quantise what you write.
+    /// Type of the value. A quantised [`ValueType`] on an operation that gives floats means: quantise what you write.
     pub output: ValueType,
 }
 

@@ -60,7 +60,7 @@ impl Capabilities for NullCapabilities {
         kernel.op.is_executed() && (self.filter)(kernel)
     }
 
-    fn activation_type(&self, _weight: DType) -> ValueType {
+    fn activation_type(&self, _weight: DType, _lasting: bool) -> ValueType {
         self.activation_type
     }
 

@@ -38,8 +38,8 @@ impl Capabilities for CpuCapabilities {
         supports(kernel)
     }
 
-    fn activation_type(&self, weight: DType) -> ValueType {
-        activation_type(weight)
+    fn activation_type(&self, weight: DType, lasting: bool) -> ValueType {
+        activation_type(weight, lasting)
     }
 
     fn workspace_bytes(&self, kernel: &Kernel, _output: Shape, params: &GraphParams) -> u64 {
@@ -60,18 +60,24 @@ impl Capabilities for CpuCapabilities {
     }
 }
 
-fn activation_type(weight: DType) -> ValueType {
-    if weight.is_quantized() { ValueType::Q8 } else { ValueType::F32 }
+fn activation_type(weight: DType, lasting: bool) -> ValueType {
+    match (weight.is_quantized(), lasting) {
+        (false, _) => ValueType::F32,
+        (true, false) => ValueType::Q8,
+        (true, true) => ValueType::Q8x2,
+    }
 }
 
 /// Whether the kernel is implemented for these types and attributes.
 pub(crate) fn supports(kernel: &Kernel) -> bool {
-    use ValueType::{F16, F32, I32, Q8};
+    use ValueType::{F16, F32, I32};
     let (inputs, weights, output) = (kernel.inputs.as_slice(), kernel.weights.as_slice(), kernel.output);
     let floats = weights.iter().skip(kernel.op.n_matrices()).all(|&weight| weight == DType::F32);
     // Types of a product's x and matrices.
     let matrices = &weights[..kernel.op.n_matrices().min(weights.len())];
-    let product = |x: ValueType| matrices.iter().all(|&m| m != DType::I32 && activation_type(m) == x);
+    let product = |x: ValueType| matrices.iter().all(|&m| m != DType::I32 && m.is_quantized() == x.is_quantised());
+    // Types that are written: of rows, or of heads, that are whole blocks if quantised.
+    let writes = |cols: u32| output == F32 || output.is_quantised() && cols.is_multiple_of(32);
     let even_dims = |n_dims: u32, head_dim: u32| n_dims > 0 && n_dims.is_multiple_of(2) && n_dims <= head_dim;
     match kernel.op {
         Op::Input | Op::KvView { .. } | Op::Copy => false,
@@ -79,19 +85,14 @@ pub(crate) fn supports(kernel: &Kernel) -> bool {
         Op::RopeTable { n_dims, .. } => {
             inputs == [I32] && weights.len() <= 1 && floats && output == F32 && even_dims(n_dims, n_dims)
         }
-        Op::RmsNorm { group, .. } => {
-            let writes = output == F32 || output == Q8 && group.is_multiple_of(32);
-            inputs == [F32] && weights.len() == 1 && floats && writes && group > 0
-        }
+        Op::RmsNorm { group, .. } => inputs == [F32] && weights.len() == 1 && floats && writes(group) && group > 0,
         Op::Linear => {
             inputs.len() == 1 && matches!(weights.len(), 1 | 2) && floats && product(inputs[0]) && output == F32
         }
         Op::LinearAdd => {
             inputs.len() == 2 && inputs[1] == F32 && weights.len() == 1 && product(inputs[0]) && output == F32
         }
-        Op::GatedLinear { .. } => {
-            inputs.len() == 1 && weights.len() == 2 && product(inputs[0]) && matches!(output, F32 | Q8)
-        }
+        Op::GatedLinear { .. } => inputs.len() == 1 && weights.len() == 2 && product(inputs[0]) && writes(32),
         Op::QkvStore(qkv) => {
             let n_weights = 3 + if qkv.bias { 3 } else { 0 } + if qkv.head_norm_eps.is_some() { 2 } else { 0 };
             let heads = qkv.head_dim <= MAX_HEAD_DIM as u32 && even_dims(qkv.rope_dims, qkv.head_dim);
@@ -104,12 +105,11 @@ pub(crate) fn supports(kernel: &Kernel) -> bool {
             let kv = inputs.len() == 6 && inputs[1] == inputs[2] && matches!(inputs[1], F32 | F16);
             let types = kv && inputs[0] == F32 && inputs[3..] == [I32, I32, I32];
             let heads = a.n_kv_head > 0 && a.n_head.is_multiple_of(a.n_kv_head) && a.n_head > 0;
-            let writes = output == F32 || output == Q8 && a.head_dim.is_multiple_of(32);
-            types && heads && writes && a.head_dim > 0 && a.head_dim <= MAX_HEAD_DIM as u32
+            types && heads && writes(a.head_dim) && a.head_dim > 0 && a.head_dim <= MAX_HEAD_DIM as u32
         }
         Op::Activate(_) => inputs == [F32] && output == F32,
         Op::Add | Op::Mul => inputs == [F32, F32] && output == F32,
         Op::SelectRows => inputs == [F32, I32] && output == F32,
-        Op::Quantize => inputs == [F32] && output == Q8,
+        Op::Quantize => inputs == [F32] && output.is_quantised(),
     }
 }

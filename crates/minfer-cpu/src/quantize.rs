@@ -1,12 +1,50 @@
-//! Floats to the quantised activations that products read. Takes rows of floats; gives rows of
-//! [`ValueType::Q8`](minfer_graph::ValueType::Q8); must not know steps.
+//! Floats to the quantised activations that products read. Takes rows of floats; gives rows of [`ValueType::Q8`] or
+//! [`ValueType::Q8x2`]; must not know steps.
 
 use crate::simd::Simd;
+use minfer_graph::ValueType;
 
 /// Elements of a block.
 pub(crate) const Q8_BLOCK: usize = 32;
 
-/// The three parts of a quantised row.
+/// A matrix of quantised activations that is being written.
+#[derive(Clone, Copy)]
+pub(crate) struct Quantised {
+    start: *mut u8,
+    cols: usize,
+    /// Whether each row has a second one for what the first leaves out.
+    fine: bool,
+}
+
+impl Quantised {
+    /// The matrix at `start`, if its type is a quantised one.
+    pub(crate) fn new(start: *mut u8, cols: usize, ty: ValueType) -> Option<Self> {
+        ty.is_quantised().then_some(Self { start, cols, fine: ty == ValueType::Q8x2 })
+    }
+
+    /// Quantises 32 floats as block `block` of row `row`.
+    ///
+    /// # Safety
+    /// 32 floats are readable, the block lies within the matrix.
+    #[inline(always)]
+    pub(crate) unsafe fn write_block<S: Simd>(self, s: S, row: usize, block: usize, x: *const f32) {
+        // SAFETY: as promised by the caller; a fine matrix has two rows of `Q8` per row.
+        unsafe {
+            if !self.fine {
+                Q8Row::at(self.start, row, self.cols).write_block(s, block, x);
+                return;
+            }
+            let (d, levels) = Q8Row::at(self.start, 2 * row, self.cols).write_block(s, block, x);
+            let mut rest = x.cast::<[f32; Q8_BLOCK]>().read_unaligned();
+            for i in 0..Q8_BLOCK {
+                rest[i] -= d * f32::from(levels[i]);
+            }
+            Q8Row::at(self.start, 2 * row + 1, self.cols).write_block(s, block, rest.as_ptr());
+        }
+    }
+}
+
+/// The three parts of a row of `Q8`.
 #[derive(Clone, Copy)]
 pub(crate) struct Q8Row {
     /// Levels, one per element.
@@ -38,12 +76,13 @@ impl Q8Row {
     }
 
     /// Quantises 32 floats as block `block` of the row: `d` is the greatest magnitude over 127, `q` the nearest level,
-    /// so that no element is off by more than `d / 2`. A block with a NaN or an infinity gets NaN as its scale.
+    /// so that no element is off by more than `d / 2`. A block with a NaN or an infinity gets NaN as its scale. Gives `d`
+    /// and `q`.
     ///
     /// # Safety
     /// 32 floats are readable, the block lies within the row.
     #[inline(always)]
-    pub(crate) unsafe fn write_block<S: Simd>(self, s: S, block: usize, x: *const f32) {
+    unsafe fn write_block<S: Simd>(self, s: S, block: usize, x: *const f32) -> (f32, [i8; Q8_BLOCK]) {
         let n = Q8_BLOCK / S::LANES;
         let mut greatest = s.splat(0.0);
         let mut not_finite = s.splat(0.0);
@@ -74,12 +113,14 @@ impl Q8Row {
                 sums[half] += i32::from(bytes[half * 16 + i]);
             }
         }
+        let d = d + s.sum(not_finite);
         // SAFETY: the block lies within the row.
         unsafe {
             self.q.add(block * Q8_BLOCK).cast::<[i8; Q8_BLOCK]>().write_unaligned(bytes);
-            self.d.add(block).write_unaligned(d + s.sum(not_finite));
+            self.d.add(block).write_unaligned(d);
             self.sums.add(block * 2).write_unaligned(sums[0] as i16);
             self.sums.add(block * 2 + 1).write_unaligned(sums[1] as i16);
         }
+        (d, bytes)
     }
 }

@@ -319,7 +319,7 @@ impl Check<'_> {
         let half = match kv.ty {
             ValueType::F16 => true,
             ValueType::F32 => false,
-            ValueType::I32 | ValueType::Q8 => return Err(self.bad("type of the KV cells", "f32 or f16", kv.ty)),
+            _ => return Err(self.bad("type of the KV cells", "f32 or f16", kv.ty)),
         };
         let need = u64::from(kv.n_cells) * kv.ty.row_bytes(kv.cols);
         let k = self.bytes("K", &kv.k, need, write)?;

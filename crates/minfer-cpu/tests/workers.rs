@@ -139,6 +139,7 @@ fn capabilities_agree_with_the_backend_and_need_none() {
     let actual = backend.capabilities();
     assert_eq!(planned.fixed_bytes(), actual.fixed_bytes());
     assert_eq!((planned.name(), planned.alignment()), (actual.name(), actual.alignment()));
-    assert_eq!(planned.activation_type(DType::Q4_K), ValueType::Q8);
-    assert_eq!(planned.activation_type(DType::BF16), ValueType::F32);
+    assert_eq!(planned.activation_type(DType::Q4_K, false), ValueType::Q8);
+    assert_eq!(planned.activation_type(DType::Q4_K, true), ValueType::Q8x2);
+    assert_eq!(planned.activation_type(DType::BF16, true), ValueType::F32);
 }

@@ -47,7 +47,7 @@ pub enum InferError {
 type Typed = (Shape, ValueType);
 
 /// The shape and type of an operation's value. `stated` is the node's own: an input states its shape, and a producer may
-/// state [`ValueType::Q8`] where its rule gives floats.
+/// state a quantised type where its rule gives floats.
 pub fn infer_output(
     op: &Op,
     inputs: &[Typed],
@@ -57,8 +57,8 @@ pub fn infer_output(
 ) -> Result<Typed, InferError> {
     let rules = Rules { op, inputs, weights };
     let (shape, ty) = rules.output(params, stated)?;
-    let emits_q8 = stated.1 == ValueType::Q8 && ty == ValueType::F32 && shape.cols % 32 == 0;
-    Ok((shape, if emits_q8 { ValueType::Q8 } else { ty }))
+    let quantises = stated.1.is_quantised() && ty == ValueType::F32 && shape.cols % 32 == 0;
+    Ok((shape, if quantises { stated.1 } else { ty }))
 }
 
 struct Rules<'a> {
@@ -202,7 +202,7 @@ impl Rules<'_> {
                 self.counts(1, 0..=0, "none")?;
                 let x = self.float(0)?;
                 self.check("columns", x.cols % 32 == 0, "a multiple of 32", x.cols)?;
-                Ok((x, ValueType::Q8))
+                Ok((x, if stated.1.is_quantised() { stated.1 } else { ValueType::Q8 }))
             }
             Op::Copy => {
                 self.counts(1, 0..=0, "none")?;
@@ -259,7 +259,8 @@ impl Rules<'_> {
     /// The first input as the operand of the product with matrix `matrix`.
     fn product(&self, matrix: usize) -> Result<Shape, InferError> {
         let (x, ty) = self.inputs[0];
-        self.check("type of x", matches!(ty, ValueType::F32 | ValueType::Q8), "f32 or q8", ty)?;
+        let fits = ty == ValueType::F32 || ty.is_quantised();
+        self.check("type of x", fits, "f32, q8 or q8x2", ty)?;
         self.equal("columns of the matrix", x.cols, self.weights[matrix].cols)?;
         Ok(x)
     }

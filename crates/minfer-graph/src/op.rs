@@ -146,7 +146,7 @@ pub enum Op {
     /// v go to their cells.
     QkvStore(Qkv),
 
-    /// Lowered. `(x)`: the same value in [`ValueType::Q8`](crate::ValueType::Q8).
+    /// Lowered. `(x)`: the same value in a quantised [`ValueType`](crate::ValueType).
     Quantize,
     /// Transfer. `(x)`: the copy of a value on another backend.
     Copy,

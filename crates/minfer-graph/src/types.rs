@@ -17,6 +17,9 @@ pub enum ValueType {
     /// A row of `n` columns (`n` a multiple of 32) is `n` signed bytes `q`, then `n/32` floats `d` (the scale of each
     /// block), then `n/16` 16-bit sums of `q` over each half block. The value is `d · q`.
     Q8,
+    /// Activations quantised finely: each row is two rows of [`ValueType::Q8`], the value and what its rounding left out,
+    /// and means their sum. For products whose error lasts (see `Capabilities::activation_type`).
+    Q8x2,
 }
 
 impl ValueType {
@@ -27,7 +30,22 @@ impl ValueType {
             ValueType::F32 | ValueType::I32 => cols * 4,
             ValueType::F16 => cols * 2,
             ValueType::Q8 => cols + cols / 32 * 4 + cols / 16 * 2,
+            ValueType::Q8x2 => 2 * (cols + cols / 32 * 4 + cols / 16 * 2),
         }
+    }
+
+    /// How many rows of [`ValueType::Q8`] a row is: one, two, or none where the type is another.
+    pub fn q8_rows(self) -> usize {
+        match self {
+            ValueType::Q8 => 1,
+            ValueType::Q8x2 => 2,
+            ValueType::F32 | ValueType::F16 | ValueType::I32 => 0,
+        }
+    }
+
+    /// Whether elements are quantised in blocks of 32.
+    pub fn is_quantised(self) -> bool {
+        self.q8_rows() > 0
     }
 }
 
@@ -38,6 +56,7 @@ impl fmt::Display for ValueType {
             ValueType::F16 => "f16",
             ValueType::I32 => "i32",
             ValueType::Q8 => "q8",
+            ValueType::Q8x2 => "q8x2",
         })
     }
 }

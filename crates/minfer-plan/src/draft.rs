@@ -32,24 +32,44 @@ pub(crate) fn kernel_of(graph: &Graph, node: &Node) -> Kernel {
 }
 
 /// Whether a backend runs a node, whose operand it may want quantised first.
-pub(crate) fn runs(caps: &dyn Capabilities, graph: &Graph, node: &Node) -> bool {
+pub(crate) fn runs(caps: &dyn Capabilities, graph: &Graph, node: &Node, lasting: bool) -> bool {
     let mut kernel = kernel_of(graph, node);
     if node.op.is_product() && kernel.inputs.first() == Some(&ValueType::F32) {
-        let Some(wanted) = activation_type(caps, graph, &node.op, node) else { return false };
+        let Some(wanted) = activation_type(caps, graph, node, lasting) else { return false };
         kernel.inputs[0] = wanted;
-        let quantize =
-            Kernel { op: Op::Quantize, inputs: vec![ValueType::F32], weights: Vec::new(), output: ValueType::Q8 };
-        if wanted == ValueType::Q8 && !caps.supports(&quantize) {
+        let quantize = Kernel { op: Op::Quantize, inputs: vec![ValueType::F32], weights: Vec::new(), output: wanted };
+        if wanted.is_quantised() && !caps.supports(&quantize) {
             return false;
         }
     }
     caps.supports(&kernel)
 }
 
+/// The products whose error lasts, because no later product dampens it: what they give is an output of the graph, or is
+/// added to the residual stream, as it is or normalised. Fusing does not change the answer.
+pub(crate) fn lasting(graph: &Graph) -> Vec<bool> {
+    let readers = graph.readers();
+    let is_added = |id: NodeId| {
+        let mut of = readers[id.index()].iter().map(|reader| graph.node(*reader).op);
+        !readers[id.index()].is_empty() && of.all(|op| op.accumulates())
+    };
+    let is_lasting = |id: NodeId| match graph.node(id).op {
+        Op::LinearAdd => true,
+        Op::Linear => {
+            let normalised =
+                |reader: &NodeId| matches!(graph.node(*reader).op, Op::RmsNorm { .. }) && is_added(*reader);
+            let readers = &readers[id.index()];
+            graph.outputs.contains(&id) || is_added(id) || !readers.is_empty() && readers.iter().all(normalised)
+        }
+        _ => false,
+    };
+    graph.ids().map(is_lasting).collect()
+}
+
 /// The type in which the matrices of a product want their operand, when they agree.
-pub(crate) fn activation_type(caps: &dyn Capabilities, graph: &Graph, op: &Op, node: &Node) -> Option<ValueType> {
-    let mut types =
-        node.weights[..op.n_matrices()].iter().map(|id| caps.activation_type(graph.weights[id.index()].dtype));
+pub(crate) fn activation_type(caps: &dyn Capabilities, graph: &Graph, node: &Node, lasting: bool) -> Option<ValueType> {
+    let matrices = &node.weights[..node.op.n_matrices()];
+    let mut types = matrices.iter().map(|id| caps.activation_type(graph.weights[id.index()].dtype, lasting));
     let first = types.next()?;
     types.all(|ty| ty == first).then_some(first)
 }

@@ -11,6 +11,7 @@ mod explain;
 mod fingerprint;
 mod ledger;
 mod passes;
+pub mod picture;
 mod pipeline;
 mod plan;
 mod print;

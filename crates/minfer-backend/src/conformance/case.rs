@@ -85,9 +85,9 @@ impl Case {
         let cols = shape.cols as usize;
         let row_bytes = ty.row_bytes(shape.cols) as usize;
         let row = |bytes: &[u8]| match ty {
-            ValueType::Q8 => {
+            ValueType::Q8 | ValueType::Q8x2 => {
                 let mut values = vec![0.0; cols];
-                q8::dequantize_row(bytes, &mut values);
+                q8::dequantize(*ty, bytes, &mut values);
                 values
             }
             _ => crate::host::numbers::<f32>(bytes).into_owned(),
@@ -113,10 +113,11 @@ impl Case {
     /// Adds rows of floats.
     pub fn floats_of(&mut self, rows: Rows, cols: usize, ty: ValueType, values: &[f32]) {
         let bytes = match ty {
-            ValueType::Q8 => {
-                let mut bytes = vec![0; values.len() / cols.max(1) * q8::row_bytes(cols)];
-                let rows = bytes.chunks_exact_mut(q8::row_bytes(cols)).zip(values.chunks_exact(cols));
-                rows.for_each(|(row, values)| q8::quantize_row(values, row));
+            ValueType::Q8 | ValueType::Q8x2 => {
+                let row_bytes = ty.row_bytes(cols as u32) as usize;
+                let mut bytes = vec![0; values.len() / cols.max(1) * row_bytes];
+                let rows = bytes.chunks_exact_mut(row_bytes).zip(values.chunks_exact(cols));
+                rows.for_each(|(row, values)| q8::quantize(ty, values, row));
                 bytes
             }
             _ => bytemuck::cast_slice(values).to_vec(),

@@ -48,6 +48,7 @@ fn rows(
             ValueType::F16 => floats(&halves(got), &halves(expected), relative, 0.0),
             ValueType::I32 => Err("integers differ".to_string()),
             ValueType::Q8 => quantised(cols, got, expected, relative),
+            ValueType::Q8x2 => finely_quantised(cols, got, expected, relative),
         };
         worst = worst.max(compared.map_err(|difference| format!("{what}, row {row}: {difference}"))?);
     }
@@ -96,6 +97,21 @@ fn quantised(cols: usize, got: &[u8], expected: &[u8], relative: f32) -> Result<
         floats(a, b, 0.0, step * 1.01 + relative * largest_step * 127.0)?;
     }
     Ok(0.0)
+}
+
+/// The first rows agree as rows of `Q8` do. The second hold rests of these, which differ wholly where one element of the
+/// first rounds otherwise; so what they must do is to bring the sums together.
+fn finely_quantised(cols: usize, got: &[u8], expected: &[u8], relative: f32) -> Result<f32, String> {
+    let row_bytes = q8::row_bytes(cols);
+    quantised(cols, &got[..row_bytes], &expected[..row_bytes], relative)?;
+    // Its own sums are right.
+    quantised(cols, &got[row_bytes..], &got[row_bytes..], relative)?;
+    let (mut a, mut b) = (vec![0.0; cols], vec![0.0; cols]);
+    q8::dequantize(ValueType::Q8x2, got, &mut a);
+    q8::dequantize(ValueType::Q8x2, expected, &mut b);
+    let largest = b.iter().fold(0.0f32, |m, v| m.max(v.abs()));
+    // Each rests within half a step of a step of its block; 254 half steps make the largest element.
+    floats(&a, &b, 0.0, largest * (relative + 2.2 / (254.0 * 254.0)))
 }
 
 #[cfg(test)]

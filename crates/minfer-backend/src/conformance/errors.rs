@@ -48,7 +48,7 @@ fn stores(suite: &mut Suite, cell: i32) {
         let (n_head, n_kv_head, head_dim) = (2, 1, 32);
         let (bias, head_norm_eps, rope, rope_dims) = (false, None, RopeStyle::Halves, 32);
         let op = Qkv { layer: 0, n_head, n_kv_head, head_dim, bias, head_norm_eps, rope, rope_dims };
-        for x in [ValueType::F32, ValueType::Q8] {
+        for x in [ValueType::F32, ValueType::Q8, ValueType::Q8x2] {
             let mut case = Case::new(&mut suite.random, Op::QkvStore(op), 2, 64, ValueType::F32);
             case.floats(32, x, &[0.5; 64]);
             case.floats(32, ValueType::F32, &rope_rows(suite, 2, 32));

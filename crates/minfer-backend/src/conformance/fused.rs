@@ -10,7 +10,7 @@ use minfer_graph::{Activation, DType, Op, Qkv, RopeStyle, Rows, ValueType};
 pub fn run(suite: &mut Suite) {
     let formats: Vec<_> = formats().filter(|(_, cols)| [32, 96, 256, 896].contains(cols)).collect();
     for (dtype, cols) in formats {
-        for x in [ValueType::F32, ValueType::Q8] {
+        for x in [ValueType::F32, ValueType::Q8, ValueType::Q8x2] {
             for n in N_TOKENS {
                 gated(suite, [dtype, dtype], cols, x, n);
                 qkv(suite, [dtype, dtype, dtype], cols, x, n);

@@ -16,7 +16,7 @@ const ROWS: [usize; 7] = [1, 5, 16, 31, 64, 96, 130];
 
 pub fn run(suite: &mut Suite) {
     for (dtype, cols) in formats() {
-        for x in [ValueType::F32, ValueType::Q8] {
+        for x in [ValueType::F32, ValueType::Q8, ValueType::Q8x2] {
             for n in N_TOKENS {
                 linear(suite, dtype, cols, x, n);
             }
@@ -38,7 +38,7 @@ pub fn activations(suite: &mut Suite, n: usize, cols: usize) -> Vec<f32> {
 }
 
 fn linear(suite: &mut Suite, dtype: DType, cols: usize, x: ValueType, n: usize) {
-    if x == ValueType::Q8 && !cols.is_multiple_of(32) {
+    if x.is_quantised() && !cols.is_multiple_of(32) {
         return;
     }
     let rows = suite.random.pick(&ROWS);

@@ -8,7 +8,7 @@ use minfer_graph::{Activation, DType, Op, RopeStyle, Rows, ValueType};
 
 /// Value types to ask for: quantised ones only where a row is whole blocks.
 pub fn output_types(cols: usize) -> &'static [ValueType] {
-    if cols.is_multiple_of(32) { &[ValueType::F32, ValueType::Q8] } else { &[ValueType::F32] }
+    if cols.is_multiple_of(32) { &[ValueType::F32, ValueType::Q8, ValueType::Q8x2] } else { &[ValueType::F32] }
 }
 
 pub fn run(suite: &mut Suite) {
@@ -154,11 +154,13 @@ pub fn empty_cells(ty: ValueType, cols: usize, n_cells: usize) -> KvData {
 fn conversions(suite: &mut Suite, n: usize) {
     for cols in [32, 96, 896] {
         let spread = suite.random.pick(&[1e-4, 1.0, 1e4]);
-        let mut case = Case::new(&mut suite.random, Op::Quantize, n, cols, ValueType::Q8);
         let mut values = suite.random.floats(n * cols, 0.1 * spread, spread);
         values[..32].fill(0.0); // a block without a scale
-        case.floats(cols, ValueType::F32, &values);
-        suite.check(&case);
+        for ty in [ValueType::Q8, ValueType::Q8x2] {
+            let mut case = Case::new(&mut suite.random, Op::Quantize, n, cols, ty);
+            case.floats(cols, ValueType::F32, &values);
+            suite.check(&case);
+        }
     }
     let mut case = Case::new(&mut suite.random, Op::Copy, n, 7, ValueType::I32);
     let bits: Vec<i32> = (0..n * 7).map(|_| suite.random.bits() as i32).collect();

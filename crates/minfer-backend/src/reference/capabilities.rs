@@ -21,21 +21,20 @@ impl Capabilities for ReferenceCapabilities {
     }
 
     fn supports(&self, kernel: &Kernel) -> bool {
-        let floats = [ValueType::F32, ValueType::Q8];
         let output_fits = match kernel.op {
             Op::Input | Op::KvView { .. } => false,
             Op::KvStore { .. } => matches!(kernel.output, ValueType::F32 | ValueType::F16),
-            Op::Quantize => kernel.output == ValueType::Q8,
+            Op::Quantize => kernel.output.is_quantised(),
             Op::Copy => kernel.inputs.first() == Some(&kernel.output),
-            _ => floats.contains(&kernel.output),
+            _ => kernel.output == ValueType::F32 || kernel.output.is_quantised(),
         };
         let quantised_elsewhere =
             kernel.inputs.iter().skip(usize::from(kernel.op.is_product() || kernel.op == Op::Copy));
-        let inputs_fit = quantised_elsewhere.into_iter().all(|&ty| ty != ValueType::Q8);
+        let inputs_fit = quantised_elsewhere.into_iter().all(|ty| !ty.is_quantised());
         output_fits && inputs_fit && !kernel.weights.contains(&DType::I32)
     }
 
-    fn activation_type(&self, _weight: DType) -> ValueType {
+    fn activation_type(&self, _weight: DType, _lasting: bool) -> ValueType {
         ValueType::F32
     }
 

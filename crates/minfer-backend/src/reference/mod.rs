@@ -68,7 +68,7 @@ impl ReferenceBackend {
         if let Some(value) = &written.value {
             operands.equal("elements of the value", operands.out_rows() * operands.out_cols(), value.len())?;
             operands.at_least("the value", dims.bytes(step.output.shape, step.output.ty), step.output.buf.len)?;
-            if step.output.ty == ValueType::Q8 {
+            if step.output.ty.is_quantised() {
                 operands.multiple_of_32("the value", operands.out_cols())?;
             }
         }
@@ -100,9 +100,9 @@ impl ReferenceBackend {
         let bytes = self.regions.bytes_mut(BufRef { len: dims.bytes(shape, ty), ..buf })?;
         let cols = shape.cols.max(1) as usize;
         match ty {
-            ValueType::Q8 => {
-                let rows = bytes.chunks_exact_mut(q8::row_bytes(cols));
-                rows.zip(value.chunks_exact(cols)).for_each(|(row, values)| q8::quantize_row(values, row));
+            ValueType::Q8 | ValueType::Q8x2 => {
+                let rows = bytes.chunks_exact_mut(ty.row_bytes(shape.cols).max(1) as usize);
+                rows.zip(value.chunks_exact(cols)).for_each(|(row, values)| q8::quantize(ty, values, row));
             }
             _ => bytes.copy_from_slice(bytemuck::cast_slice(&value)),
         }

@@ -54,7 +54,7 @@ impl<'a> Operands<'a> {
 
     /// Input `index` as rows of `cols` floats, as many as the value has; quantised ones are dequantised.
     pub fn floats(&self, what: &'static str, index: usize, cols: usize) -> Result<Vec<f32>, BackendError> {
-        let input = self.input(what, index, &[ValueType::F32, ValueType::Q8])?;
+        let input = self.input(what, index, &[ValueType::F32, ValueType::Q8, ValueType::Q8x2])?;
         self.equal(what, self.out_rows(), self.dims.rows(input.shape.rows) as usize)?;
         self.rows_of(what, input, cols)
     }
@@ -73,8 +73,9 @@ impl<'a> Operands<'a> {
         }
         self.multiple_of_32(what, cols)?;
         let mut values = vec![0.0; self.dims.rows(input.shape.rows) as usize * cols];
-        for (values, row) in values.chunks_exact_mut(cols.max(1)).zip(bytes.chunks_exact(q8::row_bytes(cols).max(1))) {
-            q8::dequantize_row(row, values);
+        let row_bytes = input.ty.row_bytes(input.shape.cols).max(1) as usize;
+        for (values, row) in values.chunks_exact_mut(cols.max(1)).zip(bytes.chunks_exact(row_bytes)) {
+            q8::dequantize(input.ty, row, values);
         }
         Ok(values)
     }

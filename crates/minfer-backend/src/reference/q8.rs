@@ -1,5 +1,7 @@
-//! Rows of quantised activations ([`ValueType::Q8`](minfer_graph::ValueType::Q8)). Takes rows of floats or bytes; gives
-//! the other; the one home of their byte layout in plain code, against which faster ones are judged.
+//! Rows of quantised activations ([`ValueType::Q8`], [`ValueType::Q8x2`]). Takes rows of floats or bytes; gives the
+//! other; the one home of their byte layout in plain code, against which faster ones are judged.
+
+use minfer_graph::ValueType;
 
 /// Elements that share a scale.
 pub const BLOCK: usize = 32;
@@ -16,7 +18,29 @@ pub fn split(row: &[u8], cols: usize) -> (&[u8], &[u8], &[u8]) {
     (q, d, &sums[..cols / 16 * 2])
 }
 
-/// Quantises `x` (a multiple of 32 elements) into `row`: `d = max|x| / 127` and `q = round(x / d)` per block, and the
+/// Quantises `x` (a multiple of 32 elements) into a row of a quantised type; what one row of `Q8` leaves out goes to the
+/// next, if there is one.
+pub fn quantize(ty: ValueType, x: &[f32], row: &mut [u8]) {
+    let mut rest = x.to_vec();
+    let mut rounded = vec![0.0; x.len()];
+    for row in row.chunks_exact_mut(row_bytes(x.len()).max(1)).take(ty.q8_rows()) {
+        quantize_row(&rest, row);
+        dequantize_row(row, &mut rounded);
+        rest.iter_mut().zip(&rounded).for_each(|(rest, rounded)| *rest -= rounded);
+    }
+}
+
+/// The values of a row of a quantised type.
+pub fn dequantize(ty: ValueType, row: &[u8], values: &mut [f32]) {
+    values.fill(0.0);
+    let mut part = vec![0.0; values.len()];
+    for row in row.chunks_exact(row_bytes(values.len()).max(1)).take(ty.q8_rows()) {
+        dequantize_row(row, &mut part);
+        values.iter_mut().zip(&part).for_each(|(value, part)| *value += part);
+    }
+}
+
+/// Quantises `x` (a multiple of 32 elements) into one row of `Q8`: `d = max|x| / 127` and `q = round(x / d)` per block, and the
 /// sum of `q` over each half block. A block with a NaN gets a NaN as its scale, so that it is not lost.
 pub fn quantize_row(x: &[f32], row: &mut [u8]) {
     let cols = x.len();
@@ -38,7 +62,7 @@ pub fn quantize_row(x: &[f32], row: &mut [u8]) {
     }
 }
 
-/// The values of a row: `d · q`.
+/// The values of one row of `Q8`: `d · q`.
 pub fn dequantize_row(row: &[u8], values: &mut [f32]) {
     let (q, d, _) = split(row, values.len());
     for (block, values) in values.chunks_exact_mut(BLOCK).enumerate() {
@@ -69,6 +93,21 @@ mod tests {
             let sum: i16 = q[half * 16..][..16].iter().map(|&q| i16::from(q as i8)).sum();
             assert_eq!(sum.to_ne_bytes(), sums[half * 2..][..2]);
         }
+    }
+
+    #[test]
+    fn a_second_row_holds_what_the_first_left_out() {
+        let x: Vec<f32> = (0..64).map(|i| if i == 9 { 50.0 } else { (i as f32 * 0.7).sin() }).collect();
+        let error = |ty: ValueType| {
+            let mut row = vec![0; ty.row_bytes(64) as usize];
+            quantize(ty, &x, &mut row);
+            let mut back = vec![0.0; 64];
+            dequantize(ty, &row, &mut back);
+            x.iter().zip(&back).fold(0.0f32, |worst, (a, b)| worst.max((a - b).abs()))
+        };
+        // Each row divides the largest error by twice its 127 levels.
+        assert!(error(ValueType::Q8) > 0.05 && error(ValueType::Q8) < 0.2);
+        assert!(error(ValueType::Q8x2) < 50.0 / 254.0 / 254.0 * 1.01);
     }
 
     #[test]

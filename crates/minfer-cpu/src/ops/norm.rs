@@ -1,19 +1,18 @@
-//! Division by the root mean square. Takes rows of floats; gives floats, in place or not, or `Q8`. One item per row.
+//! Division by the root mean square. Takes rows of floats; gives floats, in place or not, or quantised ones. One item per row.
 
-use crate::quantize::{Q8_BLOCK, Q8Row};
+use crate::quantize::{Q8_BLOCK, Quantised};
 use crate::scratch::Scratch;
 use crate::simd::Simd;
 use crate::vectors::{load_part, store_part};
 use crate::work::{Check, Fault, Task};
 use minfer_backend::BackendError;
-use minfer_graph::ValueType;
 
 /// `out = x / sqrt(mean(x²) + eps) · weight`, per run of `group` elements.
 pub(crate) struct RmsNorm {
     x: *const f32,
     weight: *const f32,
     out: *mut u8,
-    quantised: bool,
+    quantised: Option<Quantised>,
     rows: usize,
     cols: usize,
     group: usize,
@@ -26,7 +25,7 @@ impl RmsNorm {
         check.equal("columns of the output", x.cols, out.cols)?;
         check.equal("rows of the output", x.rows, out.rows)?;
         check.equal("columns beyond whole groups", 0, x.cols % group)?;
-        let quantised = out.ty == ValueType::Q8;
+        let quantised = Quantised::new(out.start, out.cols, out.ty);
         let weight = check.vector(0, group)?;
         let (rows, cols) = (x.rows, x.cols);
         Ok(Self { x: x.start.cast(), weight, out: out.start, quantised, rows, cols, group, eps })
@@ -46,12 +45,11 @@ impl Task for RmsNorm {
             unsafe {
                 let x = self.x.add(row * self.cols + first);
                 let factor = inverse_rms(s, x, self.group, self.eps);
-                if self.quantised {
-                    let out = Q8Row::at(self.out, row, self.cols);
+                if let Some(out) = self.quantised {
                     let mut block = [0.0f32; Q8_BLOCK];
                     for at in (0..self.group).step_by(Q8_BLOCK) {
                         scale(s, x.add(at), self.weight.add(at), factor, Q8_BLOCK, block.as_mut_ptr());
-                        out.write_block(s, (first + at) / Q8_BLOCK, block.as_ptr());
+                        out.write_block(s, row, (first + at) / Q8_BLOCK, block.as_ptr());
                     }
                 } else {
                     let out = self.out.cast::<f32>().add(row * self.cols + first);

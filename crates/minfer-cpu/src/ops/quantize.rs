@@ -1,6 +1,6 @@
-//! Floats to quantised activations. Takes rows of floats; gives rows of `Q8`. Items are runs of blocks of a row.
+//! Floats to quantised activations. Takes rows of floats; gives quantised rows. Items are runs of blocks of a row.
 
-use crate::quantize::{Q8_BLOCK, Q8Row};
+use crate::quantize::{Q8_BLOCK, Quantised};
 use crate::scratch::Scratch;
 use crate::simd::Simd;
 use crate::work::{Check, Fault, Task};
@@ -12,7 +12,7 @@ const ITEM_BLOCKS: usize = 64;
 /// `out = x`, quantised.
 pub(crate) struct Quantize {
     x: *const f32,
-    out: *mut u8,
+    out: Quantised,
     rows: usize,
     cols: usize,
 }
@@ -23,7 +23,9 @@ impl Quantize {
         check.equal("columns of the output", x.cols, out.cols)?;
         check.equal("rows of the output", x.rows, out.rows)?;
         check.equal("columns beyond a multiple of 32", 0, x.cols % Q8_BLOCK)?;
-        Ok(Self { x: x.start.cast(), out: out.start, rows: x.rows, cols: x.cols })
+        let quantised = Quantised::new(out.start, out.cols, out.ty);
+        let quantised = quantised.ok_or_else(|| check.bad("type of the output", "quantised", out.ty))?;
+        Ok(Self { x: x.start.cast(), out: quantised, rows: x.rows, cols: x.cols })
     }
 
     fn items_per_row(&self) -> usize {
@@ -43,8 +45,7 @@ impl Task for Quantize {
         for block in part * ITEM_BLOCKS..end {
             // SAFETY: the row and the block lie within both matrices; the block is this item's alone.
             unsafe {
-                let out = Q8Row::at(self.out, row, self.cols);
-                out.write_block(s, block, self.x.add(row * self.cols + block * Q8_BLOCK));
+                self.out.write_block(s, row, block, self.x.add(row * self.cols + block * Q8_BLOCK));
             }
         }
         Ok(())

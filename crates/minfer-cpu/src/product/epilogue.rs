@@ -4,12 +4,13 @@
 use super::{Part, Product, ProductScratch, TILE, stride};
 use crate::ops::elementwise::activate;
 use crate::ops::{kv, norm, rope};
-use crate::quantize::{Q8_BLOCK, Q8Row};
+use crate::quantize::{Q8_BLOCK, Quantised};
 use crate::simd::Simd;
 use crate::vectors::{load_part, store_part};
 use crate::work::{Check, Fault, Kv, Matrix, Value};
 use minfer_backend::BackendError;
-use minfer_graph::{Activation, Op, RopeStyle, ValueType};
+use minfer_graph::{Activation, Op, RopeStyle};
+use std::ops::Range;
 
 /// What is done with the products.
 pub(crate) enum Epilogue {
@@ -18,7 +19,7 @@ pub(crate) enum Epilogue {
     /// `+ residual`, which may be the output itself.
     Residual(*const f32),
     /// `act(first) · second`, quantised or not.
-    Gated { activation: Activation, quantised: bool },
+    Gated { activation: Activation, quantised: Option<Quantised> },
     /// Heads of q to the output, of k and v to their cells.
     Qkv(Qkv),
 }
@@ -54,10 +55,10 @@ impl Epilogue {
                 Ok(Epilogue::Residual(residual.start.cast()))
             }
             Op::GatedLinear { activation } => {
-                let quantised = out.ty == ValueType::Q8;
+                let quantised = Quantised::new(out.start, out.cols, out.ty);
                 check.equal("columns of the output", matrices[0].rows, out.cols)?;
                 check.equal("rows of the second matrix", matrices[0].rows, matrices[1].rows)?;
-                if quantised {
+                if quantised.is_some() {
                     check.equal("columns beyond a multiple of 32", 0, out.cols % Q8_BLOCK)?;
                 }
                 Ok(Epilogue::Gated { activation, quantised })
@@ -131,15 +132,16 @@ pub(super) unsafe fn tile<S: Simd>(
         let matrix = product.matrices[matrix];
         let n_rows = rows.min(matrix.rows - first_row);
         let (x, tile) = (product.x, tile.as_mut_ptr());
-        Part { matrix, first_row, n_rows, x, first_token, n_tokens, tile, stride: stride(rows) }
+        let (first_x, n_x) = (first_token * x.rows_per_token, n_tokens * x.rows_per_token);
+        Part { matrix, first_row, n_rows, x, first_x, n_x, tile, stride: stride(rows) }
     };
-    // SAFETY: parts lie within their matrix and the batch; half a tile buffer has room for `tokens · stride`.
+    // SAFETY: parts lie within their matrix and the batch; half a tile buffer has room for `n_x · stride`.
     unsafe {
         if let Epilogue::Qkv(qkv) = &product.epilogue {
             let (matrix, head) = qkv.head(row_tile);
             let part = part(matrix, head * qkv.head_dim, first);
             part.compute(s, panel, float_panel, unpacked);
-            return qkv.finish(s, product, &part, matrix, head);
+            return qkv.finish(s, product, &part, matrix, head, first_token..first_token + n_tokens);
         }
         let one = part(0, row_tile * rows, first);
         one.compute(s, panel, float_panel, unpacked);
@@ -149,19 +151,19 @@ pub(super) unsafe fn tile<S: Simd>(
             other.compute(s, panel, float_panel, unpacked);
         }
         for t in 0..n_tokens {
-            finish_row(s, product, &one, &other, t);
+            finish_row(s, product, &one, &other, t, first_token + t);
         }
     }
     Ok(())
 }
 
-/// Finishes one token of a tile of anything but heads.
+/// Finishes row `t` of a tile of anything but heads, which is that of token `token`.
 ///
 /// # Safety
-/// The tiles are computed; `t` is one of their tokens.
+/// The tiles are computed; the token is one of theirs.
 #[inline(always)]
-unsafe fn finish_row<S: Simd>(s: S, product: &Product, tile: &Part, second: &Part, t: usize) {
-    let (n, token) = (tile.n_rows, tile.first_token + t);
+unsafe fn finish_row<S: Simd>(s: S, product: &Product, tile: &Part, second: &Part, t: usize, token: usize) {
+    let n = tile.n_rows;
     let at_out = token * product.out_cols + tile.first_row;
     // SAFETY: the tile's rows are columns of the output, the token one of its rows, so that all of `n` elements from
     // `at_out` on are there; whole blocks if quantised, since tiles are multiples of 32 rows.
@@ -178,12 +180,11 @@ unsafe fn finish_row<S: Simd>(s: S, product: &Product, tile: &Part, second: &Par
                     let gated = activate(s, activation, s.load(products.add(at)));
                     s.store(products.add(at), s.mul(gated, s.load(others.add(at))));
                 }
-                if !quantised {
+                let Some(quantised) = quantised else {
                     return std::ptr::copy_nonoverlapping(products, out.add(at_out), n);
-                }
-                let out = Q8Row::at(product.out, token, product.out_cols);
+                };
                 for at in (0..n).step_by(Q8_BLOCK) {
-                    out.write_block(s, (tile.first_row + at) / Q8_BLOCK, products.add(at));
+                    quantised.write_block(s, token, (tile.first_row + at) / Q8_BLOCK, products.add(at));
                 }
             }
             Epilogue::Qkv(_) => unreachable!("heads are finished elsewhere"),
@@ -228,10 +229,10 @@ impl Qkv {
         part: &Part,
         matrix: usize,
         head: usize,
+        tokens: Range<usize>,
     ) -> Result<(), Fault> {
         let n = self.head_dim;
-        for t in 0..part.n_tokens {
-            let token = part.first_token + t;
+        for (t, token) in tokens.enumerate() {
             // SAFETY: the tile has `n` floats per token; biases are as long as their matrix has rows, norms as a head;
             // the table has a row per token; a cell number is below `n_cells`; the head lies within the cell.
             unsafe {

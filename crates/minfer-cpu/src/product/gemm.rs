@@ -79,10 +79,10 @@ unsafe fn multiply<S: Simd, F: Format, const R: usize, const T: usize>(
                 };
                 let offsets = Offsets { q: first_col, d: cols + first_col / 8, sums: cols + cols / 8 + first_col / 8 };
                 // Groups of tokens of nearly equal size, so that no odd one stays alone.
-                let n_groups = part.n_tokens.div_ceil(T);
+                let n_groups = part.n_x.div_ceil(T);
                 let mut token = 0;
                 for group in 0..n_groups {
-                    let n = (part.n_tokens - token).div_ceil(n_groups - group);
+                    let n = (part.n_x - token).div_ceil(n_groups - group);
                     let tile = part.tile.add(token * part.stride + first_row);
                     let job = Job { part, ints, offsets, token, tile, fresh: first_col == 0 };
                     by_class::<S, F, R, T>(s, n, job);

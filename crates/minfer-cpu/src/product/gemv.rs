@@ -3,7 +3,7 @@
 //! A row is unpacked 256 elements at a time into a [`Chunk`] that stays in the first-level cache (and mostly in
 //! registers); integer dots of four neighbours each are scaled and added up in the lanes of one vector per token.
 
-use super::{GEMV_TOKENS, Part};
+use super::{GEMV_ROWS, Part};
 use crate::blocks::{CHUNK, Chunk, Format};
 use crate::quantize::{Q8_BLOCK, Q8Row};
 use crate::simd::{Kernel, Simd};
@@ -31,13 +31,13 @@ impl<F: Format> Kernel for Multiply<F> {
     fn call<S: Simd>(self, s: S) {
         let part = self.part;
         // SAFETY: `Part::compute` was promised that the part lies within matrix, activations and tile; tokens come in
-        // groups of at most `GEMV_TOKENS`.
+        // groups of at most `GEMV_ROWS`.
         unsafe {
-            if part.n_tokens == 1 {
+            if part.n_x == 1 {
                 return multiply::<S, F, true>(s, &part, 0, 1);
             }
-            for first in (0..part.n_tokens).step_by(GEMV_TOKENS) {
-                multiply::<S, F, false>(s, &part, first, GEMV_TOKENS.min(part.n_tokens - first));
+            for first in (0..part.n_x).step_by(GEMV_ROWS) {
+                multiply::<S, F, false>(s, &part, first, GEMV_ROWS.min(part.n_x - first));
             }
         }
     }
@@ -70,7 +70,7 @@ struct Acc<S: Simd> {
 /// All rows of the part for tokens `first .. first + n`. `ONE`: `n` is 1.
 ///
 /// # Safety
-/// The part lies within matrix, activations and tile; `n <= GEMV_TOKENS`.
+/// The part lies within matrix, activations and tile; `n <= GEMV_ROWS`.
 #[inline(always)]
 unsafe fn multiply<S: Simd, F: Format, const ONE: bool>(s: S, part: &Part, first: usize, n: usize) {
     let n = if ONE { 1 } else { n };
@@ -78,7 +78,7 @@ unsafe fn multiply<S: Simd, F: Format, const ONE: bool>(s: S, part: &Part, first
     let (n_whole, rest) = (cols / CHUNK, cols % CHUNK);
     let chunk_bytes = CHUNK / F::BLOCK * part.matrix.dtype.block_bytes();
     let zero = Acc::<S> { products: s.splat(0.0), sums: s.splat(0.0) };
-    let mut tails = [Tail { q: [0; CHUNK], d: [0.0; 8], sums: [0; 16] }; GEMV_TOKENS];
+    let mut tails = [Tail { q: [0; CHUNK], d: [0.0; 8], sums: [0; 16] }; GEMV_ROWS];
     if const { F::BLOCK == 32 } && rest > 0 {
         for (token, tail) in tails.iter_mut().enumerate().take(n) {
             // SAFETY: the tail of the row is `rest` elements from `n_whole` whole chunks on.
@@ -92,7 +92,7 @@ unsafe fn multiply<S: Simd, F: Format, const ONE: bool>(s: S, part: &Part, first
     }
     let mut chunk = Chunk::ZERO;
     for row in 0..part.n_rows {
-        let mut accs = [zero; GEMV_TOKENS];
+        let mut accs = [zero; GEMV_ROWS];
         // SAFETY: the row lies in the matrix, chunk by chunk; prefetches never fault.
         unsafe {
             let start = part.row(row);

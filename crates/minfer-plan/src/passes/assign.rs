@@ -3,7 +3,7 @@
 //! The highest priority that supports a node's kernel gets it. All nodes of a layer's KV cache go together, since its
 //! regions are on one backend. An input goes to its first reader, so that most inputs need no copy.
 
-use crate::draft::{Backends, Draft, kernel_of, runs};
+use crate::draft::{Backends, Draft, kernel_of, lasting, runs};
 use crate::error::PlanError;
 use minfer_backend::{BackendId, Kernel};
 use minfer_graph::{Graph, NodeId, Op};
@@ -17,7 +17,7 @@ pub(crate) fn assign(graph: &Graph, backends: &Backends) -> Result<Draft, PlanEr
     let mut by_priority: Vec<usize> = (0..backends.len()).collect();
     by_priority.sort_by_key(|&index| Reverse(backends[index].priority()));
 
-    let groups = kv_nodes_by_layer(graph);
+    let (groups, lasting) = (kv_nodes_by_layer(graph), lasting(graph));
     let mut chosen: Vec<Option<BackendId>> = vec![None; graph.nodes.len()];
     for id in graph.ids() {
         let node = graph.node(id);
@@ -26,7 +26,8 @@ pub(crate) fn assign(graph: &Graph, backends: &Backends) -> Result<Draft, PlanEr
         }
         let own = [id];
         let together = node.op.kv_layer().and_then(|layer| groups.get(&layer)).map_or(&own[..], Vec::as_slice);
-        let runs_all = |index: &usize| together.iter().all(|&id| runs(&*backends[*index], graph, graph.node(id)));
+        let runs = |index: usize, id: NodeId| runs(&*backends[index], graph, graph.node(id), lasting[id.index()]);
+        let runs_all = |index: &usize| together.iter().all(|&id| runs(*index, id));
         let Some(index) = by_priority.iter().copied().find(runs_all) else {
             return Err(no_backend(node.name.clone(), &kernel_of(graph, node), backends));
         };

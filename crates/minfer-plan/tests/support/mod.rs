@@ -34,7 +34,7 @@ impl Capabilities for TestCaps {
         let emits = matches!(kernel.op, Op::RmsNorm { .. } | Op::GatedLinear { .. });
         (self.filter)(kernel) && (!q8_out || (self.quantised && emits))
     }
-    fn activation_type(&self, weight: DType) -> ValueType {
+    fn activation_type(&self, weight: DType, _lasting: bool) -> ValueType {
         if self.quantised && weight.is_quantized() { ValueType::Q8 } else { ValueType::F32 }
     }
     fn workspace_bytes(&self, kernel: &Kernel, _: Shape, _: &GraphParams) -> u64 {
@@ -181,4 +181,53 @@ pub fn bytes_of(plan: &minfer_plan::Plan, name: &str) -> (u64, u64) {
 pub fn share(plan: &minfer_plan::Plan, a: &str, b: &str) -> bool {
     let ((a, a_len), (b, b_len)) = (bytes_of(plan, a), bytes_of(plan, b));
     a < b + b_len && b < a + a_len
+}
+
+/// What a hostile file may call itself and its values.
+pub const HOSTILE: [&str; 3] = [
+    "</script><script>hacked = 1</script>",
+    "<img src=x onerror='hacked = 2'>\" & {{data}} <!--",
+    "]]></text>\u{0}\u{1b}[31m\u{202e}",
+];
+
+/// [`llama`] with the layers of its values, and hostile names on some of them.
+pub fn hostile_llama(n_layer: u32) -> Graph {
+    let mut graph = llama(params(32), n_layer);
+    for node in &mut graph.nodes {
+        node.layer = node.name.split('.').nth(1).and_then(|layer| layer.parse().ok());
+    }
+    for (name, hostile) in ["embed", "blk.1.attn", "logits"].into_iter().zip(HOSTILE) {
+        let id = graph.find(name).unwrap();
+        graph.nodes[id.index()].name = hostile.to_string();
+    }
+    graph
+}
+
+pub fn hostile_caption() -> minfer_plan::picture::Caption {
+    minfer_plan::picture::Caption {
+        model: format!("small.gguf {}", HOSTILE[0]),
+        settings: format!("prefill · at most 32 tokens a batch {}", HOSTILE[1]),
+    }
+}
+
+/// Some bytes of every class.
+pub fn ledger() -> minfer_plan::Ledger {
+    use minfer_plan::Owner;
+    let mut ledger = minfer_plan::Ledger::default();
+    ledger.add(Owner::Weights, "weights, part 0 (mapped)", 300_000);
+    ledger.add(Owner::Kv, "kv.0.k", 70_000);
+    ledger.add(Owner::Kv, "kv.0.v", 70_000);
+    ledger.add(Owner::Host, HOSTILE[2], 384);
+    ledger
+}
+
+/// One backend for products, norms and sums, and one for the rest, so that values cross both ways.
+pub fn two_backends() -> Vec<Arc<dyn Capabilities>> {
+    let computes = |kernel: &Kernel| {
+        let op = &kernel.op;
+        matches!(op, Op::Linear | Op::Activate(_) | Op::Mul | Op::Add | Op::RmsNorm { .. } | Op::GatedLinear { .. })
+    };
+    let gpu = TestCaps { name: "gpu", priority: 1, filter: computes, ..TestCaps::default() };
+    let cpu = TestCaps { name: "cpu", workspace: 5000, ..TestCaps::default() };
+    vec![Arc::new(gpu), Arc::new(cpu)]
 }

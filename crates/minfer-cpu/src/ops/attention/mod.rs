@@ -1,5 +1,5 @@
 //! Causal attention over the KV cache. Takes queries, positions, sequence rows and the block table; gives the heads'
-//! outputs, in place of the queries or not, or `Q8`.
+//! outputs, in place of the queries or not, or quantised.
 //!
 //! An item is a KV head and a few tokens: each block of the cache is read once for all their query heads ([`block`]), with
 //! an online softmax (Milakov and Gimelshein 2018). Positions are taken in runs of [`CHUNK_POSITIONS`]; the result of each
@@ -9,7 +9,7 @@
 
 mod block;
 
-use crate::quantize::{Q8_BLOCK, Q8Row};
+use crate::quantize::{Q8_BLOCK, Quantised};
 use crate::scratch::Scratch;
 use crate::simd::Simd;
 use crate::work::{Check, Fault, Kv, Task};
@@ -51,7 +51,7 @@ fn state_bytes(heads: usize, n_chunks: usize, head_dim: usize) -> u64 {
 pub(crate) struct Attention {
     q: *const f32,
     out: *mut u8,
-    quantised: bool,
+    quantised: Option<Quantised>,
     n_tokens: usize,
     n_head: usize,
     n_kv_head: usize,
@@ -84,7 +84,7 @@ impl Attention {
         Ok(Self {
             q: q.start.cast(),
             out: out.start,
-            quantised: out.ty == ValueType::Q8,
+            quantised: Quantised::new(out.start, out.cols, out.ty),
             n_tokens: q.rows,
             n_head,
             n_kv_head,
@@ -366,13 +366,12 @@ impl Attention {
         }
         // SAFETY: the head lies in the token's row; quantised heads are whole blocks: `supports` says so.
         unsafe {
-            if !self.quantised {
+            let Some(out) = self.quantised else {
                 let out = self.out.cast::<f32>().add((token * self.n_head + head) * n);
                 return std::ptr::copy_nonoverlapping(o.as_ptr(), out, n);
-            }
-            let out = Q8Row::at(self.out, token, self.n_head * n);
+            };
             for at in (0..n).step_by(Q8_BLOCK) {
-                out.write_block(s, (head * n + at) / Q8_BLOCK, o.as_ptr().add(at));
+                out.write_block(s, token, (head * n + at) / Q8_BLOCK, o.as_ptr().add(at));
             }
         }
     }

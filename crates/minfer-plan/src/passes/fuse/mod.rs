@@ -87,7 +87,9 @@ impl Context<'_> {
     fn runs(&self, fused: &Fused, anchor: NodeId) -> bool {
         let backend = self.draft.backend(anchor);
         let together = fused.inner.iter().chain(&fused.stands_for).all(|&id| self.draft.backend(id) == backend);
-        together && runs(&*self.backends[backend.index()], &self.draft.graph, &fused.node)
+        // Of fused products, only the sum onto the residual stream is lasting.
+        let lasting = matches!(fused.node.op, Op::LinearAdd);
+        together && runs(&*self.backends[backend.index()], &self.draft.graph, &fused.node, lasting)
     }
 }
 
