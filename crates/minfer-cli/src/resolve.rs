@@ -93,6 +93,8 @@ pub struct ModelPlan {
     pub fit: Option<Fit>,
     pub compute: Compute,
     pub explain: bool,
+    pub svg: Option<PathBuf>,
+    pub html: Option<PathBuf>,
     pub json: bool,
 }
 
@@ -212,6 +214,8 @@ fn plan(raw: args::LedgerArgs, environment: &Environment) -> Resolved<Plan> {
         fit,
         compute,
         explain: raw.explain,
+        svg: raw.svg,
+        html: raw.html,
         json: raw.json,
     }))
 }

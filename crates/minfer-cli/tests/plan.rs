@@ -205,6 +205,18 @@ fn explain_names_the_peak_and_what_settings_change() {
 }
 
 #[test]
+fn pictures_are_written_and_never_over_the_model() {
+    let model = tiny("plan_picture");
+    let (svg, html) = (format!("{model}.svg"), format!("{model}.html"));
+    minfer(["plan", &model, "--svg", &svg, "--html", &html]).ok();
+    let (svg, html) = (std::fs::read_to_string(svg).unwrap(), std::fs::read_to_string(html).unwrap());
+    assert!(svg.starts_with("<svg") && svg.contains("tiny.gguf") && svg.contains("blk.1.attn"), "{svg}");
+    assert!(html.contains("naive") && html.contains("pool") && html.contains("tiny.gguf"), "{html}");
+    minfer(["plan", &model, "--svg", &model]).refused(&["this is the model"]);
+    minfer(["plan", &model, "--html", "/nowhere/at/all.html"]).refused(&["all.html", "cannot write"]);
+}
+
+#[test]
 fn diff_names_what_changed_and_who_is_to_blame() {
     let dir = folder("plan_diff");
     let model = write(&dir, &TinyModel::new("tiny", TinyArch::Llama));

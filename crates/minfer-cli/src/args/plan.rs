@@ -44,6 +44,12 @@ pub struct LedgerArgs {
     /// Compare two files that --json wrote: what moved, what lives longer, what makes the difference
     #[arg(long, num_args = 2, value_names = ["A.json", "B.json"], exclusive = true)]
     pub diff: Vec<PathBuf>,
+    /// Draw the plan, time across and addresses up, as SVG
+    #[arg(long, value_name = "FILE")]
+    pub svg: Option<PathBuf>,
+    /// Draw the plan as a page for a browser, with a step slider and a switch between strategies
+    #[arg(long, value_name = "FILE")]
+    pub html: Option<PathBuf>,
     /// Print one JSON object: figures, ledger and the place of every value
     #[arg(long)]
     pub json: bool,

@@ -2,6 +2,7 @@
 
 mod diff;
 mod explain;
+mod picture;
 mod print;
 
 use super::capabilities;
@@ -55,6 +56,7 @@ fn of_model(settings: &ModelPlan) -> Result<Outcome> {
         output::warn(&warning);
     }
     let planned = Planned { settings, replanner, context, blueprint, fitted, shortfall };
+    picture::draw(&planned)?;
     if settings.json {
         output::answer_json(&print::json(&planned)?)?;
     } else if settings.explain {
