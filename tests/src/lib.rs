@@ -4,12 +4,13 @@
 use minfer_backend::{Backend, ReferenceBackend};
 use minfer_cpu::{CpuBackend, CpuOptions};
 use minfer_engine::{BatchToken, Engine, EngineConfig, Logits, Model, Session};
-use minfer_gguf::GgufFile;
+use minfer_gguf::{DType, GgufFile};
 use minfer_graph::CacheType;
-use minfer_testkit::TinyModel;
+use minfer_testkit::{Formats, TinyArch, TinyModel};
 use std::num::NonZeroUsize;
 use std::ops::ControlFlow;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 /// A list of backends for one engine.
 pub type Backends = Vec<Box<dyn Backend>>;
@@ -41,6 +42,38 @@ pub fn tiny_named(name: &str) -> Arc<Model> {
 pub fn real(file_name: &str) -> Arc<Model> {
     let path = minfer_testkit::model_path(file_name);
     Arc::new(Model::open(path).expect("a real model loads"))
+}
+
+/// The model that the tests do not fetch: a header of its shape with a hole behind, and the real file where it is at hand.
+pub fn qwen_one_and_a_half_b() -> Vec<Arc<Model>> {
+    let formats = Formats { v: DType::Q6_K, down: DType::Q6_K, output: DType::Q6_K, ..Formats::all(DType::Q4_K) };
+    let shape = TinyModel {
+        n_layer: 28,
+        n_embd: 1536,
+        n_head: 12,
+        n_kv_head: 2,
+        head_dim: 128,
+        n_ff: 8960,
+        n_vocab: 151_936,
+        n_ctx_train: 32_768,
+        formats,
+        rope_base: 1_000_000.0,
+        ..TinyModel::new("qwen2.5-1.5b", TinyArch::Qwen2)
+    };
+    let path = std::env::temp_dir().join(format!("minfer-{}-{}.gguf", shape.name, unique()));
+    shape.write_sparse(&path, 0).expect("a sparse file can be written");
+    let twin = Model::open(&path).expect("the testkit writes models that load");
+    // The mapping keeps the file's bytes; its name is needed no more.
+    let _ = std::fs::remove_file(&path);
+    let real = minfer_testkit::models_dir().join("qwen2.5-coder-1.5b-instruct-q4_k_m.gguf");
+    let real = real.is_file().then(|| Arc::new(Model::open(&real).expect("a real model loads")));
+    [Arc::new(twin)].into_iter().chain(real).collect()
+}
+
+/// A number that no other test of this machine has now.
+pub fn unique() -> String {
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    format!("{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed))
 }
 
 /// Settings for short tests.

@@ -295,6 +295,30 @@ fn strategies_agree_bitwise() {
 }
 
 /// The estimate and the allocation are one path: what the blueprint says is what the allocator took.
+/// Cells that a sequence gives back are spoilt under `poison`, so that whoever still reads one is found out; and a sequence
+/// that gets them next answers as in a fresh engine.
+#[test]
+fn freed_cells_are_poisoned() {
+    let model = model();
+    let mut poisoned = engine(&model, reference(), EngineConfig { poison: true, ..config(64) });
+    let fresh = last_logits(&mut poisoned, &PROMPT);
+    let cells = |engine: &Engine, wanted: &dyn Fn(&[u8]) -> bool| -> Vec<bool> {
+        let mut found = Vec::new();
+        let cols = (model.spec.n_kv_head_of(0) * model.spec.head_dim) as usize;
+        engine.read_kv(0, KvSide::K, &mut |bytes| found.extend(bytes.chunks(cols * 4).map(wanted))).unwrap().unwrap();
+        found
+    };
+    let spoilt = |cell: &[u8]| cell.iter().all(|&byte| byte == 0xFF);
+    assert!(cells(&poisoned, &spoilt).into_iter().all(|spoilt| spoilt), "the session is closed");
+    let mut session = Session::new(&mut poisoned).unwrap();
+    session.read(&mut poisoned, &PROMPT, &mut |_| std::ops::ControlFlow::Continue(())).unwrap();
+    session.cut(&mut poisoned, 7).unwrap();
+    let held: Vec<bool> = cells(&poisoned, &spoilt).into_iter().map(|spoilt| !spoilt).collect();
+    assert_eq!(held, (0..64).map(|cell| cell < 7).collect::<Vec<_>>());
+    session.close(&mut poisoned).unwrap();
+    assert_eq!(bits(&last_logits(&mut poisoned, &PROMPT)), bits(&fresh));
+}
+
 #[test]
 fn estimate_equals_actual() {
     let model = model();

@@ -1,7 +1,10 @@
 //! A model, its context, its memory and its backend in words. Takes what the engine knows; gives lines.
 
 use crate::output::{mib, mib_number, plain};
-use minfer::{ContextChoice, ContextReason, GgufFile, Ledger, MemoryFigures, Owner};
+use minfer::{
+    Budget, CacheType, Change, ContextChoice, ContextReason, Fitted, Fusion, GgufFile, Ledger, MemoryFigures, Owner,
+    Shortfall,
+};
 use minfer_gguf::TensorType;
 use minfer_model::ModelSpec;
 use std::collections::HashMap;
@@ -37,10 +40,12 @@ pub fn context(choice: ContextChoice, n_ctx_train: u32) -> String {
     }
 }
 
-/// Weights, KV cache, and the arena under every strategy.
+/// All of it, weights, KV cache, and the arena under every strategy.
 pub fn memory(ledger: &Ledger, figures: MemoryFigures) -> String {
     format!(
-        "{} weights (mapped) + {} KV cache + {} arena; arena naive {}, pool {}, planned {}, lower bound {} MiB",
+        "{} in all: {} weights (mapped) + {} KV cache + {} arena + the rest; arena naive {}, pool {}, planned {}, lower \
+         bound {} MiB",
+        mib(ledger.total()),
         mib(ledger.sum(Owner::Weights)),
         mib(ledger.sum(Owner::Kv)),
         mib(figures.used_bytes),
@@ -49,4 +54,67 @@ pub fn memory(ledger: &Ledger, figures: MemoryFigures) -> String {
         mib_number(figures.planned_bytes),
         mib_number(figures.lower_bound_bytes),
     )
+}
+
+/// A change as it is typed.
+pub fn flag(change: Change) -> String {
+    match change {
+        Change::NCtx(n_ctx) => format!("--n-ctx {n_ctx}"),
+        Change::Ubatch(n_ubatch) => format!("--ubatch {n_ubatch}"),
+        Change::Slots(n_slots) => format!("--slots {n_slots}"),
+        Change::CacheType(CacheType::F32) => "--cache-type f32".into(),
+        Change::CacheType(CacheType::F16) => "--cache-type f16".into(),
+        Change::Strategy(strategy) => format!("--alloc {strategy}"),
+        Change::Fusion(Fusion::ALL) => "no --no-fuse-… flag".into(),
+        Change::Fusion(fusion) => {
+            let flags = [
+                (fusion.qkv, "--no-fuse-qkv"),
+                (fusion.ffn, "--no-fuse-ffn"),
+                (fusion.residual, "--no-fuse-residual"),
+                (fusion.quantize, "--no-fuse-quantize"),
+            ];
+            flags.iter().filter(|(on, _)| !on).map(|&(_, flag)| flag).collect::<Vec<_>>().join(" ")
+        }
+    }
+}
+
+/// What `--fit` found.
+pub fn fitted(flag: impl Fn(u32) -> String, fitted: &Fitted, budget: Budget) -> String {
+    let beside = if budget.weights { "" } else { " beside the weights" };
+    let within = format!("in {}{beside}", mib(budget.bytes));
+    let needs = format!("{} bytes ({})", fitted.needed_bytes, mib(fitted.needed_bytes));
+    match (fitted.value, fitted.next) {
+        (None, _) => format!("not even {} fits {within}: it needs {needs}", flag(1)),
+        (Some(value), Some((next, bytes))) => {
+            format!("{} is the most that fits {within}: {needs}; {next} would need {bytes} bytes", flag(value))
+        }
+        (Some(value), None) => format!("{} is the most there is, and fits {within}: {needs}", flag(value)),
+    }
+}
+
+/// Why a plan is refused and what would do, line by line.
+pub fn shortfall(shortfall: &Shortfall) -> Vec<String> {
+    let Shortfall { budget, needed_bytes, .. } = *shortfall;
+    let (needed, allowed) = (mib(needed_bytes), mib(budget.bytes));
+    let missing = mib(needed_bytes.saturating_sub(budget.bytes));
+    let mut lines = vec![match budget.weights {
+        true => format!("does not fit: {needed} are needed, {allowed} are allowed, {missing} are missing"),
+        false => format!(
+            "does not fit: {needed} are needed beside the weights, this machine has {allowed}, {missing} are missing"
+        ),
+    }];
+    let owners = shortfall.owners.iter().map(|line| format!("{} {}", line.name, mib(line.bytes)));
+    lines.push(format!("largest owners: {}", owners.collect::<Vec<_>>().join("; ")));
+    for remedy in &shortfall.remedies {
+        let enough = if remedy.suffices { "; that is enough" } else { "" };
+        lines.push(format!("{} saves {}{enough}", flag(remedy.change), mib(remedy.saves_bytes)));
+    }
+    if let Some(together) = &shortfall.together {
+        let flags: Vec<String> = together.changes.iter().map(|&change| flag(change)).collect();
+        lines.push(format!("enough together: {}, which needs {}", flags.join(" "), mib(together.needed_bytes)));
+    } else if !shortfall.remedies.first().is_some_and(|remedy| remedy.suffices) {
+        let least = mib(shortfall.least_bytes);
+        lines.push(format!("no settings make it fit: {least} are needed at least; a smaller model or format may do"));
+    }
+    lines
 }

@@ -1,6 +1,7 @@
 //! How the program ends. Takes what a command returned; gives an exit code and, on stderr, one clear sentence with a hint;
 //! a closed pipe is silent.
 
+use crate::describe;
 use crate::output;
 use minfer::EngineError;
 use minfer_gguf::GgufError;
@@ -13,6 +14,8 @@ use std::process::ExitCode;
 pub enum Outcome {
     /// Done.
     Done,
+    /// Done, and the answer, printed already, is no.
+    No,
 }
 
 /// A failure of the command line itself: what is wrong, and what to do.
@@ -47,14 +50,31 @@ impl std::error::Error for Failure {}
 pub fn code(result: anyhow::Result<Outcome>) -> ExitCode {
     let error = match result {
         Ok(Outcome::Done) => return ExitCode::SUCCESS,
+        Ok(Outcome::No) => return ExitCode::from(NO),
         Err(error) if is_closed_pipe(&error) => return ExitCode::SUCCESS,
         Err(error) => error,
     };
+    if let Some(EngineError::OverBudget(shortfall)) = engine_error(&error) {
+        describe::shortfall(shortfall).iter().for_each(|line| output::line(line));
+        output::line("nothing was loaded");
+        return ExitCode::from(NO);
+    }
     output::line(&format!("error: {error}"));
     if let Some(hint) = hint(&error) {
         output::line(&format!("hint: {hint}"));
     }
     ExitCode::from(2)
+}
+
+/// The exit code of a negative answer.
+const NO: u8 = 1;
+
+/// The engine's error, if it is one.
+fn engine_error(error: &anyhow::Error) -> Option<&EngineError> {
+    match error.downcast_ref::<minfer::Error>() {
+        Some(minfer::Error::Engine(engine)) => Some(engine),
+        _ => error.downcast_ref::<EngineError>(),
+    }
 }
 
 /// Whoever read our output has enough.
@@ -67,13 +87,12 @@ fn hint(error: &anyhow::Error) -> Option<String> {
     if let Some(failure) = error.downcast_ref::<Failure>() {
         return failure.hint.clone();
     }
-    let engine = match error.downcast_ref::<minfer::Error>() {
-        Some(minfer::Error::Engine(engine)) => Some(&**engine),
+    match error.downcast_ref::<minfer::Error>() {
         Some(minfer::Error::Cpu(minfer::CpuError::NoSimd { .. })) => return Some("unset MINFER_SIMD".into()),
         Some(minfer::Error::Text(_)) => return Some("--raw goes on with the prompt without the chat template".into()),
-        _ => error.downcast_ref::<EngineError>(),
-    };
-    match engine? {
+        _ => {}
+    }
+    match engine_error(error)? {
         EngineError::PromptTooLong { n_prompt, n_ctx_train, .. } if *n_prompt <= *n_ctx_train as usize => {
             Some(format!("--n-ctx {n_prompt} or more holds it"))
         }
@@ -87,7 +106,7 @@ fn hint(error: &anyhow::Error) -> Option<String> {
         }
         EngineError::EmptyPrompt => Some("minfer MODEL \"PROMPT\", or pipe a prompt into it".into()),
         EngineError::Backend(minfer_backend::BackendError::OutOfMemory { .. }) => {
-            Some("--n-ctx, --ubatch and --cache-type f16 make it smaller; `minfer graph` shows what is planned".into())
+            Some("--n-ctx, --ubatch and --cache-type f16 make it smaller; `minfer plan` shows what is planned".into())
         }
         _ => None,
     }

@@ -8,6 +8,8 @@ mod commands;
 mod describe;
 mod env;
 mod exit;
+mod measure;
+mod memory;
 mod output;
 mod resolve;
 mod watch;

@@ -1,11 +1,13 @@
 //! Raw values become settings. Takes what was typed and the environment; gives a command whose every number is in its
 //! range; opens no file and does nothing else.
 
-use crate::args::{self, EvalOutput, GraphOutput, TableOutput, TextOutput};
+use crate::args::{self, EvalOutput, FitSetting, GraphOutput, TableOutput, TextOutput};
 use crate::env::Environment;
 use crate::exit::Failure;
+use crate::memory::{Limit, PROGRAM_BYTES};
 use crate::watch::WatchSettings;
 use minfer::{BackendKind, CacheType, EngineConfig, Fusion, Generate, Sampler, SamplingParams, SimdLevel, Strategy};
+use minfer_engine::Fit;
 use minfer_graph::GraphKind;
 use std::ffi::OsString;
 use std::num::NonZeroUsize;
@@ -18,12 +20,16 @@ const MAX_N_CTX: u64 = minfer_engine::MAX_N_CTX as u64;
 /// Most tokens of a batch.
 const MAX_UBATCH: u64 = minfer_engine::MAX_N_UBATCH as u64;
 
+/// Most sequences at once.
+const MAX_SLOTS: u64 = minfer_engine::MAX_N_SEQUENCES as u64;
+
 type Resolved<T> = Result<T, Failure>;
 
 /// What to do, with settings.
 pub enum Command {
     Run(Run),
     Inspect(Inspect),
+    Plan(Plan),
     Graph(Graph),
     Tokenize(Tokenize),
     Bench(Bench),
@@ -36,6 +42,8 @@ pub struct Compute {
     pub backend: BackendKind,
     pub threads: NonZeroUsize,
     pub simd: Option<SimdLevel>,
+    /// How much memory may be used.
+    pub limit: Limit,
     /// Its sizes are set by each command.
     pub config: EngineConfig,
 }
@@ -55,6 +63,7 @@ pub struct Run {
     pub raw: bool,
     pub quiet: bool,
     pub n_ctx: Option<u32>,
+    pub memory_report: bool,
     pub generate: Generate,
     pub compute: Compute,
     pub watch: WatchSettings,
@@ -67,6 +76,26 @@ pub struct Inspect {
     pub model: PathBuf,
     pub tensors: bool,
     pub output: TextOutput,
+}
+
+/// `minfer plan`.
+pub enum Plan {
+    /// Of a model.
+    Of(ModelPlan),
+    /// Two outputs of `--json`, compared.
+    Diff { before: PathBuf, after: PathBuf },
+}
+
+/// `minfer plan MODEL`.
+pub struct ModelPlan {
+    pub model: PathBuf,
+    pub n_ctx: Option<u32>,
+    pub fit: Option<Fit>,
+    pub compute: Compute,
+    pub explain: bool,
+    pub svg: Option<PathBuf>,
+    pub html: Option<PathBuf>,
+    pub json: bool,
 }
 
 /// `minfer graph`.
@@ -121,6 +150,7 @@ pub fn resolve(raw: args::Command, environment: &Environment) -> Resolved<Comman
         args::Command::Inspect(raw) => {
             Command::Inspect(Inspect { model: raw.model, tensors: raw.tensors, output: raw.output })
         }
+        args::Command::Plan(raw) => Command::Plan(plan(raw, environment)?),
         args::Command::Graph(raw) => Command::Graph(graph(raw, environment)?),
         args::Command::Tokenize(raw) => Command::Tokenize(Tokenize {
             model: raw.model,
@@ -138,6 +168,7 @@ fn run(raw: args::RunArgs, environment: &Environment) -> Resolved<Run> {
     let mut compute = compute(&raw.plan, environment)?;
     compute.config.n_ubatch = in_range("--ubatch", raw.ubatch, 1..=MAX_UBATCH)?;
     compute.config.poison = raw.poison;
+    compute.limit = limit(&raw.memory)?;
     Ok(Run {
         model: raw.model,
         prompt: source(text("the prompt", raw.prompt)?, None),
@@ -145,6 +176,7 @@ fn run(raw: args::RunArgs, environment: &Environment) -> Resolved<Run> {
         raw: raw.raw,
         quiet: raw.quiet,
         n_ctx: n_ctx(raw.n_ctx)?,
+        memory_report: raw.memory_report,
         generate: Generate {
             sampling: sampling(&raw.sampling)?,
             n_predict: raw
@@ -158,6 +190,34 @@ fn run(raw: args::RunArgs, environment: &Environment) -> Resolved<Run> {
         dump_graph: raw.dump_graph,
         dump_graph_json: raw.dump_graph_json,
     })
+}
+
+fn plan(raw: args::LedgerArgs, environment: &Environment) -> Resolved<Plan> {
+    let mut compute = compute(&raw.plan, environment)?;
+    compute.config.n_ubatch = in_range("--ubatch", raw.ubatch, 1..=MAX_UBATCH)?;
+    compute.config.n_sequences = in_range("--slots", raw.slots, 1..=MAX_SLOTS)?;
+    compute.limit = limit(&raw.memory)?;
+    if let [before, after] = &raw.diff[..] {
+        return Ok(Plan::Diff { before: before.clone(), after: after.clone() });
+    }
+    let fit = raw.fit.map(|what| match what {
+        FitSetting::NCtx => Fit::NCtx,
+        FitSetting::Ubatch => Fit::Ubatch,
+        FitSetting::Slots => Fit::Slots,
+    });
+    if fit == Some(Fit::NCtx) && raw.n_ctx.is_some() {
+        return Err(Failure::new("--fit n-ctx looks for the context that --n-ctx gives").hint("leave one of them out"));
+    }
+    Ok(Plan::Of(ModelPlan {
+        model: raw.model.unwrap_or_default(),
+        n_ctx: n_ctx(raw.n_ctx)?,
+        fit,
+        compute,
+        explain: raw.explain,
+        svg: raw.svg,
+        html: raw.html,
+        json: raw.json,
+    }))
 }
 
 fn graph(raw: args::GraphArgs, environment: &Environment) -> Resolved<Graph> {
@@ -182,6 +242,7 @@ fn graph(raw: args::GraphArgs, environment: &Environment) -> Resolved<Graph> {
 fn bench(raw: args::BenchArgs, environment: &Environment) -> Resolved<Bench> {
     let mut compute = compute(&raw.plan, environment)?;
     compute.config.n_ubatch = in_range("--ubatch", raw.ubatch, 1..=MAX_UBATCH)?;
+    compute.limit = limit(&raw.memory)?;
     let n_prompt = in_range("--n-prompt", raw.n_prompt, 1..=MAX_N_CTX)?;
     let n_gen = in_range("--n-gen", raw.n_gen, 1..=MAX_N_CTX)?;
     let needed = u64::from(n_prompt) + u64::from(n_gen);
@@ -195,6 +256,7 @@ fn eval(raw: args::EvalArgs, environment: &Environment) -> Resolved<Eval> {
     let mut compute = compute(&raw.plan, environment)?;
     compute.config.n_ubatch = in_range("--ubatch", raw.ubatch, 1..=MAX_UBATCH)?;
     compute.config.poison = raw.poison;
+    compute.limit = limit(&raw.memory)?;
     let given = text("--text", raw.text)?;
     let source = match text("--ids", raw.ids)? {
         Some(list) => EvalSource::Ids(ids(&list)?),
@@ -223,6 +285,7 @@ fn compute(raw: &args::PlanArgs, environment: &Environment) -> Resolved<Compute>
         },
         threads,
         simd: environment.simd,
+        limit: Limit::default(),
         config: EngineConfig {
             cache_type: match raw.cache_type {
                 args::CacheType::F32 => CacheType::F32,
@@ -235,9 +298,14 @@ fn compute(raw: &args::PlanArgs, environment: &Environment) -> Resolved<Compute>
                 args::Alloc::Planned => Strategy::Planned,
             },
             fusion,
+            program_bytes: PROGRAM_BYTES,
             ..EngineConfig::default()
         },
     })
+}
+
+fn limit(raw: &args::MemoryArgs) -> Resolved<Limit> {
+    raw.memory.as_deref().map_or(Ok(Limit::default()), Limit::parse)
 }
 
 fn sampling(raw: &args::SamplingArgs) -> Resolved<SamplingParams> {

@@ -7,11 +7,12 @@ use std::fs;
 use std::process::Stdio;
 use support::{finish, folder, minfer, minfer_with_stdin, program, tiny, write};
 
-fn commands(model: &str) -> [Vec<&str>; 6] {
+fn commands(model: &str) -> [Vec<&str>; 7] {
     [
         vec!["run", model, "hi"],
         vec!["inspect", model],
         vec!["graph", model],
+        vec!["plan", model],
         vec!["tokenize", model, "--text", "hi"],
         vec!["bench", model, "-p", "1", "-n", "1", "-r", "1"],
         vec!["eval", model, "--ids", "1,2"],

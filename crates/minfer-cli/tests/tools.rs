@@ -179,7 +179,7 @@ fn help_is_true() {
     ] {
         assert!(help.contains(variable), "{variable}: {help}");
     }
-    for command in ["run", "inspect", "graph", "tokenize", "bench", "eval"] {
+    for command in ["run", "inspect", "plan", "graph", "tokenize", "bench", "eval"] {
         assert!(help.contains(&format!("\n  {command} ")), "{command}: {help}");
         assert!(minfer([command, "--help"]).ok().contains("MODEL"), "{command}");
     }
@@ -187,6 +187,10 @@ fn help_is_true() {
     let run = minfer(["run", "--help"]).ok();
     for flag in ["--n-ctx", "--temp", "--poison", "--no-fuse-qkv", "--trace", "Ctrl+C", "130"] {
         assert!(run.contains(flag), "{flag}: {run}");
+    }
+    let plan = minfer(["plan", "--help"]).ok();
+    for flag in ["--memory <SIZE>", "--fit <SETTING>", "--explain", "--diff <A.json> <B.json>", "--json", "--slots"] {
+        assert!(plan.contains(flag), "{flag}: {plan}");
     }
     assert_eq!(minfer(["--version"]).ok(), format!("minfer {}\n", env!("CARGO_PKG_VERSION")));
     // Nothing at all is a question about usage.

@@ -7,7 +7,7 @@
 use crate::error::EngineError;
 use minfer_backend::{Backend, BackendId, BufRef, HostBytes, KvPair, RegionId};
 use minfer_graph::{GraphParams, KvSide};
-use minfer_plan::Plan;
+use minfer_plan::{Owner, Plan};
 
 /// A layer's two regions, `kv.<layer>.k` and `kv.<layer>.v`.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -72,7 +72,7 @@ impl GraphAllocator {
         backend: BackendId,
         list: &mut BackendList,
     ) -> Result<KvRegions, EngineError> {
-        let bytes = crate::blueprint::kv_region_bytes(params, cols);
+        let bytes = crate::ledger::kv_region_bytes(params.n_cells, params.cache_type, cols);
         let index = layer as usize;
         if let Some(regions) = self.kv.get(index).copied().flatten() {
             if regions.pair.k.len != bytes {
@@ -134,6 +134,22 @@ impl GraphAllocator {
             list[arena.backend.index()].drop_region(arena.region)?;
         }
         Ok(())
+    }
+
+    /// Every region and its class: parts of the weights, KV regions, arenas.
+    pub fn regions(&self) -> impl Iterator<Item = (Owner, BufRef)> + '_ {
+        let weights = (0..).zip(&self.weights).flat_map(|(backend, regions)| {
+            regions.iter().flatten().zip(&self.parts).map(move |(&region, part)| {
+                let len = (**part).as_ref().len() as u64;
+                (Owner::Weights, BufRef { backend: BackendId(backend), region, offset: 0, len })
+            })
+        });
+        let kv = self.kv.iter().flatten().flat_map(|kv| [kv.pair.k, kv.pair.v]).map(|buf| (Owner::Kv, buf));
+        let arenas = self
+            .arenas
+            .iter()
+            .map(|&Arena { backend, region, bytes }| (Owner::Arena, BufRef { backend, region, offset: 0, len: bytes }));
+        weights.chain(kv).chain(arenas)
     }
 
     /// Bytes of all arenas and KV regions that exist now.

@@ -1,5 +1,6 @@
 //! Settings of an engine. Takes wishes; gives checked values and the reason for the context size; reads no environment.
 
+use crate::budget::Budget;
 use crate::error::EngineError;
 use minfer_graph::{CacheType, Fusion, GraphKind, GraphParams};
 use minfer_plan::Strategy;
@@ -12,6 +13,9 @@ pub const MAX_N_CTX: u32 = 1 << 24;
 
 /// Most tokens of one batch anyone may ask for.
 pub const MAX_N_UBATCH: u32 = 65_536;
+
+/// Most sequences anyone may ask for.
+pub const MAX_N_SEQUENCES: u32 = 4096;
 
 /// Positions kept for an answer of unknown length when a context is raised to fit a long prompt.
 const ROOM_FOR_ANSWER: usize = 1024;
@@ -35,6 +39,10 @@ pub struct EngineConfig {
     pub strategy: Strategy,
     /// Fill bytes with NaN before their first write and after their last read.
     pub poison: bool,
+    /// An engine that needs more is refused before anything is allocated. `None`: no limit.
+    pub budget: Option<Budget>,
+    /// Bytes of the process that are not the engine's (code, stacks, fixed heap): a line in the ledger.
+    pub program_bytes: u64,
 }
 
 impl Default for EngineConfig {
@@ -48,6 +56,8 @@ impl Default for EngineConfig {
             fusion: Fusion::ALL,
             strategy: Strategy::Planned,
             poison: false,
+            budget: None,
+            program_bytes: 0,
         }
     }
 }
@@ -60,7 +70,7 @@ impl EngineConfig {
             got => Err(EngineError::Setting { setting, expected: format!("1 to {limit}"), got: got.to_string() }),
         };
         in_range("n_ctx", self.n_ctx, MAX_N_CTX)?;
-        in_range("n_sequences", self.n_sequences, 4096)?;
+        in_range("n_sequences", self.n_sequences, MAX_N_SEQUENCES)?;
         in_range("n_ubatch", self.n_ubatch, MAX_N_UBATCH)?;
         in_range("n_outputs", self.n_outputs, MAX_N_UBATCH)?;
         Ok(self)

@@ -3,7 +3,9 @@
 
 use crate::alloc::GraphAllocator;
 use crate::blueprint::{Blueprint, MemoryFigures};
+use crate::budget::{Levers, admit};
 use crate::cache::GraphCache;
+use crate::change::Replanner;
 use crate::config::EngineConfig;
 use crate::error::EngineError;
 use crate::kv::{KvCache, SequenceId};
@@ -12,7 +14,8 @@ use crate::observe::Observer;
 use crate::poison::POISON;
 use minfer_backend::{Backend, BufRef, Capabilities, HostBytes};
 use minfer_graph::{KV_BLOCK_CELLS, KvSide};
-use minfer_plan::Ledger;
+use minfer_plan::{Ledger, Owner};
+use std::ops::Range;
 use std::sync::Arc;
 
 /// A model ready to answer.
@@ -37,8 +40,8 @@ impl Engine {
         Self::from_blueprint(model, backends, config, blueprint)
     }
 
-    /// Allocates what a blueprint says. The blueprint must have been made from the same model, settings and backends;
-    /// whoever wants to look at it, print it or refuse it does so before.
+    /// Allocates what a blueprint says, if the settings' budget admits it. The blueprint must have been made from the same
+    /// model, settings and backends; whoever wants to look at it, print it or refuse it does so before.
     pub fn from_blueprint(
         model: Arc<Model>,
         mut backends: Vec<Box<dyn Backend>>,
@@ -46,6 +49,9 @@ impl Engine {
         blueprint: Blueprint,
     ) -> Result<Self, EngineError> {
         let config = config.checked()?;
+        let capabilities: Vec<Arc<dyn Capabilities>> = backends.iter().map(|b| b.capabilities()).collect();
+        let replanner = Replanner { model: &model, config, backends: &capabilities };
+        admit(&replanner, &blueprint, Levers::default())?;
         let figures = blueprint.figures();
         let parts = model.file.parts().iter().map(|part| part.bytes() as HostBytes).collect();
         let mut allocator = GraphAllocator::new(parts);
@@ -93,6 +99,11 @@ impl Engine {
         &self.allocator
     }
 
+    /// Every region and its class: parts of the weights, KV regions, arenas.
+    pub fn regions(&self) -> impl Iterator<Item = (Owner, BufRef)> + '_ {
+        self.allocator.regions()
+    }
+
     /// The address of a region, for tests that regions never move.
     pub fn region_address(&self, buf: BufRef) -> Option<usize> {
         self.backends[buf.backend.index()].region_address(buf.region)
@@ -110,7 +121,8 @@ impl Engine {
 
     /// Gives a sequence's cells back.
     pub fn release_sequence(&mut self, id: SequenceId) -> Result<(), EngineError> {
-        Ok(self.kv.release(id)?)
+        let freed = self.kv.release(id)?;
+        self.poison_cells(&freed)
     }
 
     /// Positions a sequence holds.
@@ -120,7 +132,25 @@ impl Engine {
 
     /// Forgets all but the first `len` positions.
     pub fn cut_sequence(&mut self, id: SequenceId, len: u32) -> Result<(), EngineError> {
-        Ok(self.kv.cut(id, len)?)
+        let freed = self.kv.cut(id, len)?;
+        self.poison_cells(&freed)
+    }
+
+    /// Spoils cells that nobody holds any more, if that is asked for: whoever still reads one is found out.
+    fn poison_cells(&mut self, freed: &[Range<u32>]) -> Result<(), EngineError> {
+        if !self.config.poison {
+            return Ok(());
+        }
+        for (_, regions) in self.allocator.kv_layers() {
+            let cell_bytes = regions.pair.ty.row_bytes(regions.pair.cols);
+            for cells in freed {
+                let (offset, len) = (u64::from(cells.start) * cell_bytes, cells.len() as u64 * cell_bytes);
+                for region in [regions.pair.k, regions.pair.v] {
+                    self.backends[region.backend.index()].fill(BufRef { offset, len, ..region }, POISON)?;
+                }
+            }
+        }
+        Ok(())
     }
 
     /// A new sequence that shares the first `len` positions of another.

@@ -1,5 +1,6 @@
 //! What can go wrong from a file to an answer. Takes the errors of the stages; gives [`EngineError`].
 
+use crate::budget::Shortfall;
 use crate::kv::KvError;
 use minfer_backend::BackendError;
 use minfer_gguf::GgufError;
@@ -133,6 +134,9 @@ pub enum EngineError {
         /// The node.
         node: String,
     },
+    /// More memory is needed than the budget allows. Nothing was allocated.
+    #[error("{} bytes are needed, {} are allowed; nothing was allocated", .0.needed_bytes, .0.budget.bytes)]
+    OverBudget(Box<Shortfall>),
     /// An observer failed, such as a trace whose file cannot be written.
     #[error("{0}")]
     Observer(String),

@@ -7,6 +7,7 @@
 
 use minfer_graph::KV_BLOCK_CELLS;
 use std::collections::BTreeSet;
+use std::ops::Range;
 
 /// A sequence of one engine. A slot that is used again gets another generation, so that an id of a released sequence never
 /// means its successor.
@@ -112,12 +113,12 @@ impl KvCache {
         Ok(SequenceId { slot: slot as u32, generation: self.generations[slot] })
     }
 
-    /// Gives a sequence's cells back.
-    pub fn release(&mut self, id: SequenceId) -> Result<(), KvError> {
-        self.cut(id, 0)?;
+    /// Gives a sequence's cells back; those that nobody holds any more are returned.
+    pub fn release(&mut self, id: SequenceId) -> Result<Vec<Range<u32>>, KvError> {
+        let freed = self.cut(id, 0)?;
         self.sequences[id.slot as usize] = None;
         self.generations[id.slot as usize] = id.generation.wrapping_add(1);
-        Ok(())
+        Ok(freed)
     }
 
     /// Positions a sequence holds.
@@ -125,19 +126,31 @@ impl KvCache {
         Ok(self.sequence(id)?.len)
     }
 
-    /// Keeps the first `len` positions and frees the tail.
-    pub fn cut(&mut self, id: SequenceId, len: u32) -> Result<(), KvError> {
+    /// Keeps the first `len` positions and frees the tail. The cells that nobody holds any more are returned.
+    pub fn cut(&mut self, id: SequenceId, len: u32) -> Result<Vec<Range<u32>>, KvError> {
         let sequence = self.sequence(id)?;
         if len > sequence.len {
             return Err(KvError::BeyondEnd { sequence: id.slot, len: sequence.len, got: len });
         }
         let keep = len.div_ceil(KV_BLOCK_CELLS) as usize;
-        let freed = self.sequence_mut(id)?.blocks.split_off(keep);
+        let old_len = sequence.len;
+        let dropped = self.sequence_mut(id)?.blocks.split_off(keep);
         self.sequence_mut(id)?.len = len;
-        for block in freed {
-            self.unuse(block);
+        let mut freed = Vec::new();
+        let kept = self.sequence(id)?.blocks.last().copied();
+        if let Some(block) = kept.filter(|&block| self.users[block as usize] == 1) {
+            let used =
+                |len: u32| block * KV_BLOCK_CELLS + (len - (keep as u32 - 1) * KV_BLOCK_CELLS).min(KV_BLOCK_CELLS);
+            freed.push(used(len)..used(old_len));
         }
-        Ok(())
+        for block in dropped {
+            self.unuse(block);
+            if self.users[block as usize] == 0 {
+                freed.push(block * KV_BLOCK_CELLS..(block + 1) * KV_BLOCK_CELLS);
+            }
+        }
+        freed.retain(|cells| !cells.is_empty());
+        Ok(freed)
     }
 
     /// A new sequence with the first `len` positions of another; their cells are shared until one of the two writes.

@@ -9,11 +9,15 @@
 mod alloc;
 mod bind;
 mod blueprint;
+mod budget;
 mod cache;
+mod change;
 mod config;
 mod engine;
 mod error;
+mod fit;
 mod kv;
+mod ledger;
 mod load;
 mod observe;
 mod poison;
@@ -25,11 +29,16 @@ mod trace;
 
 pub use alloc::{GraphAllocator, KvRegions};
 pub use bind::{BoundPlan, InputSlot};
-pub use blueprint::{Blueprint, MemoryFigures};
+pub use blueprint::{Blueprint, CapabilityList, MemoryFigures};
+pub use budget::{Budget, Combination, Levers, Remedy, Shortfall, admit};
 pub use cache::GraphCache;
-pub use config::{ContextChoice, ContextReason, DEFAULT_N_CTX, EngineConfig, MAX_N_CTX, MAX_N_UBATCH, choose_n_ctx};
+pub use change::{Change, Replanner};
+pub use config::{
+    ContextChoice, ContextReason, DEFAULT_N_CTX, EngineConfig, MAX_N_CTX, MAX_N_SEQUENCES, MAX_N_UBATCH, choose_n_ctx,
+};
 pub use engine::Engine;
 pub use error::EngineError;
+pub use fit::{Fit, Fitted, fit};
 pub use kv::{KvCache, KvError, SequenceId};
 pub use load::Model;
 pub use observe::{Observer, RunView};

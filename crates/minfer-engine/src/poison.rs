@@ -10,7 +10,8 @@ use minfer_plan::{Place, Plan};
 /// All bits set: a NaN as f32 and as f16, -1 as an integer.
 pub(crate) const POISON: u8 = 0xFF;
 
-/// Fills dead bytes of arenas with NaN. (The engine fills KV regions once, when it makes them.)
+/// Fills dead bytes of arenas with NaN. (The engine does the same to KV cells: all when they are made, and those that a
+/// sequence gives back.)
 pub(crate) struct Poison;
 
 impl Observer for Poison {

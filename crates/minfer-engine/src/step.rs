@@ -65,7 +65,7 @@ impl Engine {
         let result = self.step_checked(batch, dims);
         if result.is_err() {
             for (sequence, len) in lengths {
-                self.kv.cut(sequence, len)?;
+                self.cut_sequence(sequence, len)?;
             }
         }
         result

@@ -4,8 +4,10 @@
 //! files, pointers, tokens. The passes run in one fixed order, in [`plan()`]: assign, fuse, lower, transfer, lifetimes,
 //! place, verify. Each is a function from one printable value to the next.
 
+mod diff;
 mod draft;
 mod error;
+mod explain;
 mod fingerprint;
 mod ledger;
 mod passes;
@@ -13,8 +15,11 @@ pub mod picture;
 mod pipeline;
 mod plan;
 mod print;
+mod record;
 
+pub use diff::{ArenaDiff, Cause, Lifetime, Pair, PlanDiff, diff};
 pub use error::PlanError;
+pub use explain::{Holder, Origin, Peak, summary_text};
 pub use fingerprint::{Fingerprint, fingerprint};
 pub use ledger::{Ledger, LedgerLine, Owner};
 pub use minfer_memplan::{Certificate, LowerBound, Strategy, Verdict};
@@ -22,3 +27,4 @@ pub use passes::{PlanFault, verify_plan};
 pub use pipeline::{PassRecord, PlanOptions, plan, plan_recorded};
 pub use plan::{Alias, AliasReason, ArenaFigures, ArenaPlan, Place, Plan, PlannedStep, Value};
 pub use print::{annotations, plan_text};
+pub use record::{ArenaRecord, InPlace, PlanRecord, StepRecord, ValueKind, ValueRecord};

@@ -1,6 +1,6 @@
 //! A plan as text. Takes a plan; gives what people and golden tests read.
 
-use crate::plan::{AliasReason, Place, Plan};
+use crate::plan::{Place, Plan};
 use minfer_graph::{Annotation, KvSide, to_text};
 use std::fmt::Write;
 
@@ -17,11 +17,7 @@ pub fn annotations(plan: &Plan) -> Vec<Annotation> {
                 Place::Arena { offset, bytes } => match value.alias {
                     None => format!("{offset}+{bytes}"),
                     Some(alias) => {
-                        let reason = match alias.reason {
-                            AliasReason::SoleReader => "its sole reader",
-                            AliasReason::LastReader => "its last reader",
-                        };
-                        format!("{offset}+{bytes} in place of %{}, {reason}", alias.of.0)
+                        format!("{offset}+{bytes} in place of %{}, {}", alias.of.0, alias.reason.words())
                     }
                 },
                 Place::Kv { layer, side } => {

@@ -42,10 +42,11 @@ pub use prompt::{Prompt, chat_prompt, text_prompt};
 pub use minfer_backend::{Backend, Capabilities};
 pub use minfer_cpu::{CpuError, SimdLevel, default_threads};
 pub use minfer_engine::{
-    BatchToken, Blueprint, ContextChoice, ContextReason, DEFAULT_N_CTX, EndReason, Engine, EngineConfig, EngineError,
-    Logits, MemoryFigures, Model, Sampler, SamplerError, SamplingParams, SequenceId, Session, Timing, choose_n_ctx,
+    BatchToken, Blueprint, Budget, Change, Combination, ContextChoice, ContextReason, DEFAULT_N_CTX, EndReason, Engine,
+    EngineConfig, EngineError, Fit, Fitted, Levers, Logits, MemoryFigures, Model, Remedy, Replanner, Sampler,
+    SamplerError, SamplingParams, SequenceId, Session, Shortfall, Timing, admit, choose_n_ctx, fit,
 };
 pub use minfer_gguf::GgufFile;
 pub use minfer_graph::{CacheType, Fusion};
-pub use minfer_plan::{Ledger, Owner, Strategy};
+pub use minfer_plan::{Ledger, LedgerLine, Owner, Strategy};
 pub use minfer_text::{Message, Tokenizer};

@@ -44,7 +44,7 @@ const RULE_TESTS: &[RuleTest] = &[
     must(13, "strategies_agree_bitwise"),
     must(14, "fusion_is_neutral"),
     must(15, "estimate_equals_actual"),
-    RuleTest { pending: Some("comes with `--memory`"), ..must(16, "budget_is_enforced_before_allocation") },
+    must(16, "budget_is_enforced_before_allocation"),
     must(17, "worker_count_does_not_change_results"),
     must(17, "batching_does_not_change_results"),
 ];

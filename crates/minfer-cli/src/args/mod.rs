@@ -1,11 +1,13 @@
 //! The command line. Takes words; gives raw values, checked only as far as their type goes; must not know what they mean.
 
+mod plan;
 mod run;
 mod shared;
 mod tools;
 
+pub use plan::{FitSetting, LedgerArgs};
 pub use run::{RunArgs, SamplingArgs};
-pub use shared::{Alloc, Backend, CacheType, PlanArgs};
+pub use shared::{Alloc, Backend, CacheType, MemoryArgs, PlanArgs};
 pub use tools::{
     BenchArgs, EvalArgs, EvalOutput, GraphArgs, GraphKind, GraphOutput, InspectArgs, TableOutput, TextOutput,
     TokenizeArgs,
@@ -43,6 +45,12 @@ pub enum Command {
     ///
     /// Also works for files that minfer cannot run: vocabularies, unknown architectures, unknown tensor formats.
     Inspect(InspectArgs),
+    /// Say what a model will take in memory, without loading it
+    ///
+    /// Reads only the headers of the file and allocates none of what it plans. Weights, KV cache and arenas are exact to the
+    /// byte, for `minfer run` allocates from the same plan; the heap beside them is counted from the sizes of its tables.
+    /// With --memory, exit code 1 says that it does not fit.
+    Plan(LedgerArgs),
     /// Show the compute graph and its memory plan, without running it
     ///
     /// Reads only the headers of the file and allocates none of what it plans.

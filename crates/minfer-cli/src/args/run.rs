@@ -1,6 +1,6 @@
 //! `minfer run`. Takes nothing; gives raw values.
 
-use super::shared::PlanArgs;
+use super::shared::{MemoryArgs, PlanArgs};
 use clap::Args;
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -32,9 +32,14 @@ pub struct RunArgs {
     pub sampling: SamplingArgs,
     #[command(flatten)]
     pub plan: PlanArgs,
+    #[command(flatten)]
+    pub memory: MemoryArgs,
     /// Most tokens of the prompt read at once
     #[arg(long, value_name = "N", default_value_t = 512, help_heading = "Planning")]
     pub ubatch: u64,
+    /// Print, at the end, the planned memory beside the measured, class by class (Linux)
+    #[arg(long, help_heading = "Looking inside")]
+    pub memory_report: bool,
     /// Fill bytes with NaN before their first write and after their last read: no answer may change
     #[arg(long, help_heading = "Looking inside")]
     pub poison: bool,

@@ -52,6 +52,16 @@ pub struct FusionArgs {
     pub no_fuse_quantize: bool,
 }
 
+/// How much memory may be used.
+#[derive(Args, Clone, Debug)]
+#[command(next_help_heading = "Planning")]
+pub struct MemoryArgs {
+    /// Refuse, before anything is allocated, what needs more than this: bytes, or a number with KB, KiB, MB, MiB, GB or GiB,
+    /// such as 2GiB; or auto for what is free now [default: all that the machine has, mapped weights not counted]
+    #[arg(long, value_name = "SIZE")]
+    pub memory: Option<String>,
+}
+
 /// How a graph is planned and who runs it.
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "Planning")]

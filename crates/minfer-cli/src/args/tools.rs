@@ -1,6 +1,6 @@
 //! The commands beside `run`. Takes nothing; gives raw values.
 
-use super::shared::PlanArgs;
+use super::shared::{MemoryArgs, PlanArgs};
 use clap::{ArgGroup, Args, ValueEnum};
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -129,6 +129,8 @@ pub struct BenchArgs {
     pub ubatch: u64,
     #[command(flatten)]
     pub plan: PlanArgs,
+    #[command(flatten)]
+    pub memory: MemoryArgs,
     /// For people or for programs
     #[arg(long, value_enum, default_value_t = TableOutput::Table)]
     pub output: TableOutput,
@@ -157,6 +159,8 @@ pub struct EvalArgs {
     pub ubatch: u64,
     #[command(flatten)]
     pub plan: PlanArgs,
+    #[command(flatten)]
+    pub memory: MemoryArgs,
     /// Fill bytes with NaN before their first write and after their last read: no figure may change
     #[arg(long, help_heading = "Looking inside")]
     pub poison: bool,

@@ -1,13 +1,13 @@
 //! `minfer bench`: tokens per second. Reports, judges nothing.
 
-use super::{backend_words, backends};
+use super::{admitted, backend_words, backends};
 use crate::args::TableOutput;
 use crate::describe;
 use crate::exit::Outcome;
 use crate::output::{self, Table};
 use crate::resolve::Bench;
 use anyhow::Result;
-use minfer::{BatchToken, Engine, EngineConfig, Model, Session};
+use minfer::{BatchToken, Engine, EngineConfig, Levers, Model, Session};
 use serde_json::json;
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -35,7 +35,9 @@ pub fn bench(settings: &Bench) -> Result<Outcome> {
     let n_ctx = settings.compute.config.n_ctx;
     let n_ctx = minfer::choose_n_ctx(Some(n_ctx), n_tokens, Some(0), model.spec.n_ctx_train)?.n_ctx;
     let config = EngineConfig { n_ctx, ..settings.compute.config };
-    let mut engine = Engine::new(Arc::clone(&model), backends(&settings.compute)?, config)?;
+    let levers = Levers { least_n_ctx: u32::try_from(n_tokens).ok(), slots: false };
+    let (config, blueprint) = admitted(&model, config, &settings.compute, levers)?;
+    let mut engine = Engine::from_blueprint(Arc::clone(&model), backends(&settings.compute)?, config, blueprint)?;
     let load_s = start.elapsed().as_secs_f64();
     one_round(&mut engine, settings, 1)?;
     let rounds = (0..settings.rounds)

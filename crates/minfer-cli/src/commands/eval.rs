@@ -1,14 +1,14 @@
 //! `minfer eval`: the likelihood of given tokens, and the logits after the last.
 
-use super::backends;
 use super::text::read_bytes;
+use super::{admitted, backends};
 use crate::args::EvalOutput;
 use crate::exit::Outcome;
 use crate::output::{self, Table};
 use crate::resolve::{Eval, EvalSource};
 use crate::watch::Watch;
 use anyhow::Result;
-use minfer::{BatchToken, Engine, EngineConfig, EngineError, Model};
+use minfer::{BatchToken, Engine, EngineConfig, EngineError, Levers, Model};
 use minfer_text::EncodeOptions;
 use serde_json::json;
 use std::sync::Arc;
@@ -46,10 +46,11 @@ pub fn eval(settings: &Eval) -> Result<Outcome> {
     minfer::choose_n_ctx(Some(n_tokens), ids.len(), Some(0), model.spec.n_ctx_train)?;
     // Every row of logits of a batch is kept, so batches are small.
     let n_batch = settings.compute.config.n_ubatch.min(n_tokens);
-    let config =
-        EngineConfig { n_ctx: n_tokens, n_ubatch: n_batch, n_outputs: n_batch, ..settings.compute.config }.checked()?;
+    let config = EngineConfig { n_ctx: n_tokens, n_ubatch: n_batch, n_outputs: n_batch, ..settings.compute.config };
+    let levers = Levers { least_n_ctx: None, slots: false };
+    let (config, blueprint) = admitted(&model, config, &settings.compute, levers)?;
     let watch = Watch::open(&settings.watch, &model.file)?;
-    let mut engine = Engine::new(model, backends(&settings.compute)?, config)?;
+    let mut engine = Engine::from_blueprint(model, backends(&settings.compute)?, config, blueprint)?;
     watch.attach(&mut engine);
     let score = score(&mut engine, &ids, settings.top)?;
     watch.finish(&engine)?;

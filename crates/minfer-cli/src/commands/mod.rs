@@ -4,13 +4,16 @@ mod bench;
 mod eval;
 mod graph;
 mod inspect;
+mod plan;
 mod run;
 mod text;
 mod tokenize;
 
 use crate::exit::Outcome;
+use crate::memory;
 use crate::output;
 use crate::resolve::{Command, Compute};
+use minfer::{Blueprint, EngineConfig, Levers, Model, Replanner};
 use minfer_backend::{Backend, Capabilities};
 use std::sync::Arc;
 
@@ -19,6 +22,7 @@ pub fn run(command: Command) -> anyhow::Result<Outcome> {
     match command {
         Command::Run(settings) => run::run(settings),
         Command::Inspect(settings) => inspect::inspect(&settings),
+        Command::Plan(settings) => plan::plan(&settings),
         Command::Graph(settings) => graph::graph(&settings),
         Command::Tokenize(settings) => tokenize::tokenize(&settings),
         Command::Bench(settings) => bench::bench(&settings),
@@ -40,6 +44,25 @@ fn backends(compute: &Compute) -> anyhow::Result<Vec<Box<dyn Backend>>> {
 /// What they would answer a planner; nothing is started or allocated.
 fn capabilities(compute: &Compute) -> Vec<Arc<dyn Capabilities>> {
     minfer::capabilities(compute.backend, Some(compute.threads), compute.simd)
+}
+
+/// Plans, and refuses what the budget does not admit, before anything is allocated. Gives the settings with their budget.
+fn admitted(
+    model: &Model,
+    config: EngineConfig,
+    compute: &Compute,
+    levers: Levers,
+) -> anyhow::Result<(EngineConfig, Blueprint)> {
+    let machine = memory::machine();
+    let budget = compute.limit.budget(machine)?;
+    let config = EngineConfig { budget, ..config }.checked()?;
+    let capabilities = capabilities(compute);
+    let blueprint = Blueprint::new(model, &config, &capabilities)?;
+    minfer::admit(&Replanner { model, config, backends: &capabilities }, &blueprint, levers)?;
+    if let Some(warning) = memory::paging_warning(blueprint.ledger.total(), compute.limit, machine) {
+        output::warn(&warning);
+    }
+    Ok((config, blueprint))
 }
 
 /// Backend, threads and instructions in words.

@@ -1,16 +1,17 @@
 //! `minfer run`: a prompt becomes an answer. The answer goes to stdout as it comes, everything else to stderr.
 
 use super::text::read_prompt;
-use super::{backend_words, backends, capabilities};
+use super::{admitted, backend_words, backends};
 use crate::describe;
 use crate::exit::{Failure, Outcome};
+use crate::measure::{Usage, report_memory};
 use crate::output::{self, note};
 use crate::resolve::Run;
 use crate::watch::{Watch, create};
 use anyhow::Result;
 use minfer::{
-    Answer, Blueprint, ContextChoice, EndReason, Engine, EngineConfig, EngineError, Message, Minfer, Model, Piece,
-    Prompt, chat_prompt, text_prompt,
+    Answer, ContextChoice, EndReason, Engine, EngineConfig, EngineError, Levers, Message, Minfer, Model, Piece, Prompt,
+    chat_prompt, text_prompt,
 };
 use minfer_graph::{to_dot, to_json};
 use minfer_plan::{Plan, annotations, plan_text};
@@ -26,6 +27,7 @@ const INTERRUPTED: i32 = 130;
 
 /// Answers a prompt.
 pub fn run(settings: Run) -> Result<Outcome> {
+    let start = Usage::now();
     let text = read_prompt(&settings.prompt)?;
     if text.is_empty() {
         return Err(EngineError::EmptyPrompt.into());
@@ -34,10 +36,10 @@ pub fn run(settings: Run) -> Result<Outcome> {
     model.warnings.iter().for_each(|warning| output::warn(warning));
     let prompt = prompt(&model, text, &settings)?;
     let choice = choose_context(&model, &prompt, &settings)?;
-    let config = EngineConfig { n_ctx: choice.n_ctx, ..settings.compute.config }.checked()?;
+    let config = EngineConfig { n_ctx: choice.n_ctx, ..settings.compute.config };
+    let (config, blueprint) = admitted(&model, config, &settings.compute, levers(&prompt, &settings))?;
     let watch = Watch::open(&settings.watch, &model.file)?;
     let dumps = Dumps::open(&settings, &model)?;
-    let blueprint = Blueprint::new(&model, &config, &capabilities(&settings.compute))?;
     if !settings.quiet {
         note("model", &describe::model(&model.spec, &model.file));
         note("context", &describe::context(choice, model.spec.n_ctx_train));
@@ -52,6 +54,9 @@ pub fn run(settings: Run) -> Result<Outcome> {
     let answer = stream(&mut minfer, &prompt.ids, &settings)?;
     if !settings.quiet {
         report(&answer, choice.n_ctx);
+    }
+    if settings.memory_report {
+        report_memory(minfer.engine(), start);
     }
     watch.finish(minfer.engine())?;
     Ok(Outcome::Done)
@@ -81,6 +86,12 @@ fn prompt(model: &Model, text: String, settings: &Run) -> Result<Prompt> {
 fn choose_context(model: &Model, prompt: &Prompt, settings: &Run) -> Result<ContextChoice> {
     let n_predict = settings.generate.n_predict;
     Ok(minfer::choose_n_ctx(settings.n_ctx, prompt.ids.len(), n_predict, model.spec.n_ctx_train)?)
+}
+
+/// A smaller context must still hold the prompt and an answer of the length asked for.
+fn levers(prompt: &Prompt, settings: &Run) -> Levers {
+    let needed = prompt.ids.len().saturating_add(settings.generate.n_predict.unwrap_or(1));
+    Levers { least_n_ctx: u32::try_from(needed).ok(), slots: false }
 }
 
 /// Writes the answer as it comes, every piece at once.

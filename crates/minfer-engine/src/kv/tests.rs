@@ -38,6 +38,23 @@ fn a_cut_tail_is_free_again() {
     assert_eq!(kv.blocks(a).unwrap().len(), 3);
 }
 
+/// What poisoning fills: cells of blocks that nobody has, and the end of a block that one sequence has alone.
+#[test]
+fn freed_cells_are_those_that_nobody_holds() {
+    let cells = |freed: Result<Vec<Range<u32>>, KvError>| freed.unwrap().into_iter().flatten().collect::<Vec<u32>>();
+    let range = |start: u32, end: u32| (start..end).collect::<Vec<u32>>();
+    let mut kv = KvCache::new(4 * BLOCK, 2, 4 * BLOCK);
+    let a = kv.create().unwrap();
+    kv.append(a, 2 * BLOCK + 5).unwrap();
+    assert!(cells(kv.cut(a, 2 * BLOCK + 5)).is_empty());
+    assert_eq!(cells(kv.cut(a, 2 * BLOCK + 2)), range(2 * BLOCK + 2, 2 * BLOCK + 5));
+    assert_eq!(cells(kv.cut(a, BLOCK + 7)), range(BLOCK + 7, 3 * BLOCK));
+    let b = kv.fork(a, BLOCK + 3).unwrap();
+    assert!(cells(kv.cut(a, 5)).is_empty(), "both still hold the first block, b the second");
+    assert_eq!(cells(kv.release(b)), range(BLOCK, 2 * BLOCK));
+    assert_eq!(cells(kv.release(a)), range(0, BLOCK));
+}
+
 /// A shared prefix costs nothing until someone writes into its last block.
 #[test]
 fn forks_share_until_they_write() {

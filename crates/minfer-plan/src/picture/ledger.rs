@@ -48,7 +48,9 @@ fn words(owner: Owner) -> (&'static str, &'static str) {
         Owner::Arena => ("arena", "values, workspaces"),
         Owner::Tokenizer => ("tokenizer", "vocabulary, merges"),
         Owner::Threads => ("threads", "stacks and scratch"),
-        Owner::Host => ("host", "logits"),
+        Owner::Host => ("host", "logits, sampling, inputs"),
+        Owner::Graphs => ("graphs", "tables, graphs, plans"),
+        Owner::Program => ("program", "code, stacks, fixed heap"),
     }
 }
 

@@ -214,10 +214,10 @@ pub fn hostile_caption() -> minfer_plan::picture::Caption {
 pub fn ledger() -> minfer_plan::Ledger {
     use minfer_plan::Owner;
     let mut ledger = minfer_plan::Ledger::default();
-    ledger.add(Owner::Weights, "weights, part 0 (mapped)", 300_000);
-    ledger.add(Owner::Kv, "kv.0.k", 70_000);
-    ledger.add(Owner::Kv, "kv.0.v", 70_000);
-    ledger.add(Owner::Host, HOSTILE[2], 384);
+    ledger.add(Owner::Weights, "weights, part 0 (mapped)", "a test", 300_000);
+    ledger.add(Owner::Kv, "kv.0.k", "a test", 70_000);
+    ledger.add(Owner::Kv, "kv.0.v", "a test", 70_000);
+    ledger.add(Owner::Host, HOSTILE[2], HOSTILE[2], 384);
     ledger
 }
 

@@ -3,7 +3,7 @@
 
 use super::{TinyArch, TinyModel, vocab};
 use crate::rng::Rng;
-use minfer_gguf::{Array, DType, GgufError, GgufFile, GgufWriter, Value, ValueType};
+use minfer_gguf::{Array, DType, GgufError, GgufFile, GgufWriter, TensorType, Value, ValueType};
 
 /// Spread of the logits: large enough that distributions differ, small enough that they are not one-hot.
 const LOGIT_SPREAD: f32 = 2.0;
@@ -34,8 +34,16 @@ impl TinyModel {
     pub fn writer(&self) -> GgufWriter {
         let mut writer = GgufWriter::new();
         self.metadata(&mut writer);
-        self.tensors(&mut writer).unwrap_or_else(|error| panic!("{}: {error}", self.name));
+        self.tensors(&mut writer, true).unwrap_or_else(|error| panic!("{}: {error}", self.name));
         writer
+    }
+
+    /// The file without tensor data, and the room that each tensor needs, in file order.
+    pub(super) fn header(&self) -> (GgufWriter, Vec<Hole>) {
+        let mut writer = GgufWriter::new();
+        self.metadata(&mut writer);
+        let holes = self.tensors(&mut writer, false).unwrap_or_else(|error| panic!("{}: {error}", self.name));
+        (writer, holes)
     }
 
     fn metadata(&self, writer: &mut GgufWriter) {
@@ -90,12 +98,12 @@ impl TinyModel {
         );
     }
 
-    fn tensors(&self, writer: &mut GgufWriter) -> Result<(), GgufError> {
+    fn tensors(&self, writer: &mut GgufWriter, with_data: bool) -> Result<Vec<Hole>, GgufError> {
         let formats = &self.formats;
         let (n_embd, n_ff, n_vocab) = (self.n_embd, self.n_ff, self.n_vocab);
         let q_cols = self.n_head * self.head_dim;
         let embedding_gain = if self.tied { TIED_LOGIT_SPREAD } else { LOGIT_SPREAD };
-        let mut add = Adder { writer, seed: self.seed };
+        let mut add = Adder { writer, seed: self.seed, with_data, holes: Vec::new() };
         add.matrix("token_embd.weight", n_vocab, n_embd, formats.embedding, embedding_gain)?;
         if self.rope_freqs {
             let n_freqs = self.rope_dims.unwrap_or(self.head_dim) / 2;
@@ -131,7 +139,7 @@ impl TinyModel {
         if !self.tied {
             add.matrix("output.weight", n_vocab, n_embd, formats.output, LOGIT_SPREAD)?;
         }
-        Ok(())
+        Ok(add.holes)
     }
 }
 
@@ -139,14 +147,41 @@ impl TinyModel {
 struct Adder<'a> {
     writer: &'a mut GgufWriter,
     seed: u64,
+    /// Whether tensors get values, or only their entries in the table.
+    with_data: bool,
+    holes: Vec<Hole>,
+}
+
+/// The room of a tensor without data.
+pub(super) struct Hole {
+    pub(super) name: String,
+    pub(super) n_dims: usize,
+    pub(super) bytes: u64,
 }
 
 impl Adder<'_> {
     fn matrix(&mut self, name: &str, rows: u32, cols: u32, dtype: DType, gain: f32) -> Result<(), GgufError> {
         let mut rng = Rng::named(self.seed, name);
         let scale = gain / (cols as f32).sqrt();
-        let values: Vec<f32> = (0..u64::from(rows) * u64::from(cols)).map(|_| rng.normal() * scale).collect();
-        self.writer.tensor_f32(name, &[cols.into(), rows.into()], dtype, &values)?;
+        let values = || (0..u64::from(rows) * u64::from(cols)).map(|_| rng.normal() * scale).collect();
+        self.add(name, &[cols.into(), rows.into()], dtype, values)
+    }
+
+    fn add(
+        &mut self,
+        name: &str,
+        dims: &[u64],
+        dtype: DType,
+        values: impl FnOnce() -> Vec<f32>,
+    ) -> Result<(), GgufError> {
+        if self.with_data {
+            self.writer.tensor_f32(name, dims, dtype, &values())?;
+            return Ok(());
+        }
+        let (block_elems, block_bytes) = TensorType::Known(dtype).block().unwrap_or((1, 0));
+        let bytes = dims.iter().product::<u64>() / block_elems as u64 * block_bytes as u64;
+        self.holes.push(Hole { name: name.to_owned(), n_dims: dims.len(), bytes });
+        self.writer.tensor_unchecked(name, dims, dtype.ggml_id(), Vec::new());
         Ok(())
     }
 
@@ -156,17 +191,15 @@ impl Adder<'_> {
 
     fn vector(&mut self, name: &str, len: u32, mean: f32, spread: f32) -> Result<(), GgufError> {
         let mut rng = Rng::named(self.seed, name);
-        let values: Vec<f32> = (0..len).map(|_| mean + rng.normal() * spread).collect();
-        self.writer.tensor_f32(name, &[len.into()], DType::F32, &values)?;
-        Ok(())
+        let values = || (0..len).map(|_| mean + rng.normal() * spread).collect();
+        self.add(name, &[len.into()], DType::F32, values)
     }
 
     /// 1 for the fastest frequency up to 8 for the slowest, as Llama 3 slows the slow ones.
     fn ramp(&mut self, name: &str, len: u32) -> Result<(), GgufError> {
         let step = 7.0 / len.saturating_sub(1).max(1) as f32;
-        let values: Vec<f32> = (0..len).map(|index| 1.0 + index as f32 * step).collect();
-        self.writer.tensor_f32(name, &[len.into()], DType::F32, &values)?;
-        Ok(())
+        let values = || (0..len).map(|index| 1.0 + index as f32 * step).collect();
+        self.add(name, &[len.into()], DType::F32, values)
     }
 }
 

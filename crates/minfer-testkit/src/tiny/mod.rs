@@ -2,6 +2,7 @@
 
 mod catalogue;
 mod file;
+mod sparse;
 mod vocab;
 
 pub use catalogue::{tiny_model, tiny_models};

@@ -1,0 +1,38 @@
+//! `minfer plan --svg` and `--html`: the plan drawn. Takes what was planned and files; plans the other strategies for the
+//! page's switch.
+
+use super::Planned;
+use crate::exit::Failure;
+use crate::watch::create;
+use anyhow::Result;
+use minfer::{Change, Strategy};
+use minfer_plan::picture::{Caption, html, svg};
+use std::io::Write;
+use std::path::Path;
+
+/// Writes the pictures asked for.
+pub fn draw(planned: &Planned<'_>) -> Result<()> {
+    let (settings, blueprint, config) = (planned.settings, &planned.blueprint, planned.replanner.config);
+    let (n_ctx, batch, slots) = (config.n_ctx, config.token_capacity(), config.n_sequences);
+    let kv = config.cache_type.value_type();
+    let caption = Caption {
+        model: settings.model.file_name().map(|name| name.display().to_string()).unwrap_or_default(),
+        settings: format!("prefill, {batch} tokens, context {n_ctx}, {slots} slots, KV {kv}"),
+    };
+    let write = |path: &Path, text: &str| -> Result<()> {
+        let written = create(path, &planned.replanner.model.file)?.write_all(text.as_bytes());
+        Ok(written.map_err(|error| Failure::new(format!("{}: cannot write: {error}", path.display())))?)
+    };
+    if let Some(path) = &settings.svg {
+        write(path, &svg(&blueprint.plan, &blueprint.ledger, &caption))?;
+    }
+    if let Some(path) = &settings.html {
+        let strategies = [Strategy::Planned, Strategy::Pool, Strategy::Naive];
+        let others = strategies.into_iter().filter(|&strategy| strategy != config.strategy);
+        let others = others.map(|strategy| planned.replanner.blueprint(&[Change::Strategy(strategy)]));
+        let others = others.collect::<Result<Vec<_>, _>>()?;
+        let plans: Vec<_> = [blueprint].into_iter().chain(&others).map(|blueprint| &blueprint.plan).collect();
+        write(path, &html(&plans, &blueprint.ledger, &caption)?)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,244 @@
+//! How much memory there is, and how much may be used. Takes a wish such as `2GiB` or `auto` and the system's files; gives
+//! a budget; must not know models.
+
+use crate::exit::Failure;
+use crate::output::mib;
+use minfer::Budget;
+use std::fs;
+use std::path::Path;
+
+/// Bytes of this program beside the engine: its code and libraries in use, the main stack, and what the heap keeps of
+/// loading. Measured on x86-64 Linux: 5.5 MiB at the start, up to 8 MiB later, whatever the model.
+pub const PROGRAM_BYTES: u64 = 8 << 20;
+
+/// What `--memory` may be.
+pub const MEMORY_HELP: &str = "bytes, or a number with KB, KiB, MB, MiB, GB or GiB, such as 2GiB; or auto";
+
+/// How much may be used.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Limit {
+    /// All that the machine has, and mapped weights may even be larger: nobody said anything.
+    #[default]
+    Machine,
+    /// What is free now.
+    Auto,
+    /// So many bytes.
+    Bytes(u64),
+}
+
+/// What the system says of its memory.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Machine {
+    /// Bytes there are, or that this process's group may have.
+    pub total_bytes: u64,
+    /// Bytes that can be had now without swapping.
+    pub available_bytes: u64,
+}
+
+impl Limit {
+    /// The limit in words, as typed.
+    pub fn parse(text: &str) -> Result<Self, Failure> {
+        if text == "auto" {
+            return Ok(Limit::Auto);
+        }
+        let wrong = || Failure::new(format!("--memory is `{text}`, expected {MEMORY_HELP}"));
+        bytes(text).map(Limit::Bytes).ok_or_else(wrong)
+    }
+
+    /// The budget for an engine. Without a limit, and where the system does not say what it has, there is none.
+    pub fn budget(self, machine: Option<Machine>) -> Result<Option<Budget>, Failure> {
+        match (self, machine) {
+            (Limit::Bytes(bytes), _) => Ok(Some(Budget::of_all(bytes))),
+            (Limit::Auto, Some(machine)) => Ok(Some(Budget::of_all(machine.available_bytes))),
+            (Limit::Auto, None) => {
+                let failure = Failure::new("--memory auto: the system does not say how much memory is free");
+                Err(failure.hint("give a number, such as --memory 8GiB"))
+            }
+            (Limit::Machine, machine) => {
+                Ok(machine.map(|machine| Budget { bytes: machine.total_bytes, weights: false }))
+            }
+        }
+    }
+}
+
+/// What to say where nothing is refused, but mapped weights and all else together are more than the machine has.
+pub fn paging_warning(total_bytes: u64, limit: Limit, machine: Option<Machine>) -> Option<String> {
+    let machine = machine.filter(|machine| limit == Limit::Machine && total_bytes > machine.total_bytes)?;
+    Some(format!(
+        "{} in all are more than the {} of this machine: weights will be read from disk again and again, which is slow",
+        mib(total_bytes),
+        mib(machine.total_bytes)
+    ))
+}
+
+/// A number and a unit. Decimal places are exact: whole bytes, rounded down.
+fn bytes(text: &str) -> Option<u64> {
+    let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+    let (number, unit) = text.split_at(end);
+    let unit: u128 = match unit.trim_start() {
+        "" | "B" => 1,
+        "KB" | "kB" => 1000,
+        "KiB" => 1 << 10,
+        "MB" => 1_000_000,
+        "MiB" => 1 << 20,
+        "GB" => 1_000_000_000,
+        "GiB" => 1 << 30,
+        _ => return None,
+    };
+    let (whole, places) = number.split_once('.').unwrap_or((number, "0"));
+    let is_number = |digits: &str| (1..=20).contains(&digits.len()) && digits.bytes().all(|b| b.is_ascii_digit());
+    if !is_number(whole) || !is_number(places) || places.len() > 9 || unit == 1 && number.contains('.') {
+        return None;
+    }
+    let part = places.parse::<u128>().ok()? * unit / 10u128.pow(places.len() as u32);
+    u64::try_from(whole.parse::<u128>().ok()?.checked_mul(unit)?.checked_add(part)?).ok()
+}
+
+/// The memory of this machine, within the limits of this process's control group (v1 or v2). `None` where the system does
+/// not say.
+pub fn machine() -> Option<Machine> {
+    machine_at(Path::new("/"))
+}
+
+fn machine_at(root: &Path) -> Option<Machine> {
+    let info = fs::read_to_string(root.join("proc/meminfo")).ok()?;
+    let field = |name: &str| {
+        let line = info.lines().find(|line| line.starts_with(name))?;
+        line.split_whitespace().nth(1)?.parse::<u64>().ok()?.checked_mul(1024)
+    };
+    let mut machine = Machine { total_bytes: field("MemTotal:")?, available_bytes: field("MemAvailable:")? };
+    let groups = fs::read_to_string(root.join("proc/self/cgroup")).unwrap_or_default();
+    for group in groups.lines().filter_map(|line| Group::of_line(root, line)) {
+        for (limit, free) in group.limits() {
+            machine.total_bytes = machine.total_bytes.min(limit);
+            machine.available_bytes = machine.available_bytes.min(free);
+        }
+    }
+    Some(machine)
+}
+
+/// A control group that limits memory.
+struct Group {
+    /// Where the hierarchy is mounted.
+    mount: std::path::PathBuf,
+    /// The group in it.
+    path: std::path::PathBuf,
+    /// Files of the limit and of what is used.
+    files: (&'static str, &'static str),
+}
+
+impl Group {
+    /// A line of `/proc/self/cgroup`, such as `0::/user` (v2) or `4:memory:/user` (v1).
+    fn of_line(root: &Path, line: &str) -> Option<Self> {
+        let mut fields = line.splitn(3, ':');
+        let (_, controllers, path) = (fields.next()?, fields.next()?, fields.next()?);
+        let path = Path::new(path).strip_prefix("/").ok()?.to_path_buf();
+        let base = root.join("sys/fs/cgroup");
+        if controllers.split(',').any(|controller| controller == "memory") {
+            let files = ("memory.limit_in_bytes", "memory.usage_in_bytes");
+            return Some(Self { mount: base.join("memory"), path, files });
+        }
+        let files = ("memory.max", "memory.current");
+        controllers.is_empty().then_some(Self { mount: base, path, files })
+    }
+
+    /// Limit and free bytes of the group and of all above it. Pages of files count as free: they are given up first.
+    fn limits(&self) -> Vec<(u64, u64)> {
+        let at = |dir: &Path| {
+            let number = |name: &str| fs::read_to_string(dir.join(name)).ok()?.trim().parse::<u64>().ok();
+            let limit = number(self.files.0)?;
+            let stat = fs::read_to_string(dir.join("memory.stat")).unwrap_or_default();
+            let cached = |name: &str| {
+                let line = stat.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+                line.and_then(|n| n.trim().parse::<u64>().ok()).unwrap_or(0)
+            };
+            let files = cached("inactive_file").saturating_add(cached("active_file"));
+            let used = number(self.files.1).unwrap_or(0).saturating_sub(files);
+            Some((limit, limit.saturating_sub(used)))
+        };
+        // In a container the path may be the host's and not exist here; the mount is then the container's own group.
+        self.path.ancestors().filter_map(|path| at(&self.mount.join(path))).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_read_exactly() {
+        for (text, expected) in [
+            ("0", 0),
+            ("4096", 4096),
+            ("4096B", 4096),
+            ("1KB", 1000),
+            ("1KiB", 1024),
+            ("2MB", 2_000_000),
+            ("2MiB", 2 << 20),
+            ("3GB", 3_000_000_000),
+            ("3GiB", 3 << 30),
+            ("3 GiB", 3 << 30),
+            ("1.5GiB", 3 << 29),
+            ("0.001MB", 1000),
+        ] {
+            assert_eq!(Limit::parse(text).unwrap(), Limit::Bytes(expected), "{text}");
+        }
+        assert_eq!(Limit::parse("auto").unwrap(), Limit::Auto);
+        for text in
+            ["", "GiB", "2G", "2gib", "-1", "1e9", "1.GiB", ".5GiB", "1.5", "1.2.3GiB", "99999999999GiB", "2GiBs"]
+        {
+            let message = Limit::parse(text).unwrap_err().to_string();
+            assert!(message.starts_with(&format!("--memory is `{text}`, expected")), "{message}");
+        }
+    }
+
+    /// A machine of 1000 KiB, 600 of them available, with files of a control group.
+    fn machine_with(name: &str, cgroup: &str, files: &[(&str, &str)]) -> Machine {
+        let root = std::env::temp_dir().join(format!("minfer-memory-{name}-{}", std::process::id()));
+        let write = |path: &str, text: &str| {
+            let path = root.join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        };
+        write("proc/meminfo", "MemTotal:  1000 kB\nMemFree: 1 kB\nMemAvailable: 600 kB\n");
+        write("proc/self/cgroup", cgroup);
+        files.iter().for_each(|(path, text)| write(&format!("sys/fs/cgroup/{path}"), text));
+        let machine = machine_at(&root).unwrap();
+        fs::remove_dir_all(&root).unwrap();
+        machine
+    }
+
+    #[test]
+    fn groups_limit_the_machine() {
+        const KIB: u64 = 1024;
+        let of = |total: u64, available: u64| Machine { total_bytes: total, available_bytes: available };
+        assert_eq!(machine_with("none", "", &[]), of(1000 * KIB, 600 * KIB));
+        let unlimited = [("a/memory.max", "max\n"), ("a/memory.current", "77\n")];
+        assert_eq!(machine_with("v2max", "0::/a\n", &unlimited), of(1000 * KIB, 600 * KIB));
+        // The group above is the narrower one; pages of files are free.
+        let v2 = [
+            ("a/memory.max", "800000"),
+            ("a/memory.current", "700000"),
+            ("a/memory.stat", "anon 1\ninactive_file 300000\nactive_file 100000\n"),
+            ("a/b/memory.max", "900000"),
+            ("a/b/memory.current", "100"),
+        ];
+        assert_eq!(machine_with("v2", "0::/a/b\n", &v2), of(800_000, 500_000));
+        let v1 = [("memory/memory.limit_in_bytes", "500000"), ("memory/memory.usage_in_bytes", "200000")];
+        let lines = "9:name=systemd:/\n4:memory:/not/here\n";
+        assert_eq!(machine_with("v1", lines, &v1), of(500_000, 300_000));
+    }
+
+    #[test]
+    fn what_nobody_limits_is_limited_by_the_machine_without_weights() {
+        let machine = Some(Machine { total_bytes: 10, available_bytes: 5 });
+        assert_eq!(Limit::Machine.budget(machine).unwrap(), Some(Budget { bytes: 10, weights: false }));
+        assert_eq!(Limit::Auto.budget(machine).unwrap(), Some(Budget::of_all(5)));
+        assert_eq!(Limit::Bytes(7).budget(None).unwrap(), Some(Budget::of_all(7)));
+        assert_eq!(Limit::Machine.budget(None).unwrap(), None);
+        assert!(Limit::Auto.budget(None).is_err());
+        assert!(paging_warning(11, Limit::Machine, machine).is_some());
+        assert_eq!(paging_warning(10, Limit::Machine, machine), None);
+        assert_eq!(paging_warning(11, Limit::Bytes(20), machine), None);
+    }
+}

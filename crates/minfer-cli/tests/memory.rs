@@ -1,0 +1,102 @@
+//! The ledger against the process, on real models (Linux): what was planned is what is taken, and limits are kept.
+#![cfg(target_os = "linux")]
+
+mod support;
+
+use serde_json::Value;
+use std::fmt::Write;
+use support::{finish, minfer, minfer_with_stdin, program};
+
+const MIB: f64 = 1_048_576.0;
+
+fn model(file_name: &str) -> String {
+    minfer_testkit::model_path(file_name).into_os_string().into_string().unwrap()
+}
+
+/// A prompt of about this many tokens, and how many it is.
+fn prompt(model: &str, n_words: usize) -> (String, usize) {
+    let words = ["memory", "plan", "water", "tree", "seven", "light", "bridge", "cloud"];
+    let text = (0..n_words).fold(String::new(), |mut text, i| {
+        let _ = write!(text, " {}", words[(i * i + i / 3) % words.len()]);
+        text
+    });
+    let ids = minfer_with_stdin(["tokenize", model], text.as_bytes()).ok();
+    let n_tokens = ids.trim().split(',').count();
+    (text, n_tokens)
+}
+
+/// Planned, allocated and resident MiB of a row of `--memory-report`.
+fn row(report: &str, name: &str) -> Vec<f64> {
+    let line = report.lines().find(|line| line.starts_with(name)).unwrap_or_else(|| panic!("{name}: {report}"));
+    line.split_whitespace().filter_map(|word| word.parse().ok()).collect()
+}
+
+/// With a context filled to its end, the process takes what the ledger says: each class to the byte as allocated, and all
+/// of it together within 1 % and 8 MiB, above and below.
+fn check_growth(file_name: &str, n_words: usize, flags: &[&str]) {
+    let model = model(file_name);
+    let (text, n_tokens) = prompt(&model, n_words);
+    let n_ctx = (n_tokens + 4).to_string();
+    let words = ["run", &model, "--raw", "--temp", "0", "-n", "4", "--memory-report", "--n-ctx", &n_ctx];
+    let ran = minfer_with_stdin(words.iter().chain(flags), text.as_bytes());
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let report = &ran.stderr;
+    for class in ["weights ", "kv ", "arena "] {
+        let row = row(report, class);
+        assert_eq!(row[0], row[1], "{class} planned and allocated: {report}");
+    }
+    let peak = row(report, "its peak");
+    let (planned, measured) = (peak[0], peak[1]);
+    println!("{file_name} {flags:?}: planned {planned} MiB, peak {measured} MiB");
+    let tolerance = planned * 0.01 + 8.0;
+    assert!((planned - measured).abs() <= tolerance, "{report}");
+    // The arena and the KV cache are used to their ends.
+    for class in ["kv ", "arena "] {
+        let row = row(report, class);
+        assert!(row[2] >= row[0] - 1.0, "{class} is larger than needed: {report}");
+    }
+}
+
+#[test]
+fn smollm2_takes_what_was_planned() {
+    for flags in [&["--ubatch", "128"][..], &["--cache-type", "f32"], &["--alloc", "pool", "--threads", "1"]] {
+        check_growth("smollm2-135m-instruct-q4_1.gguf", 500, flags);
+    }
+}
+
+#[test]
+fn gemma_takes_what_was_planned() {
+    check_growth("gemma3-270m-q4_k_m.gguf", 300, &[]);
+}
+
+/// Under a limit of the ledger and 5 % on all memory of the process, it completes. Under 5 % less it is refused in advance.
+/// (The limit is on address space, which is never smaller than what is resident.)
+#[test]
+fn a_process_lives_within_its_ledger() {
+    let model = model("smollm2-135m-instruct-q4_1.gguf");
+    let plan: Value = minfer(["plan", &model, "--json"]).json();
+    let total = plan["total_bytes"].as_u64().unwrap();
+    println!("ledger {:.1} MiB", total as f64 / MIB);
+    let mut command = std::process::Command::new("sh");
+    let limit_kib = total / 100 * 105 / 1024;
+    let binary = program().get_program().to_owned();
+    command.arg("-c").arg(format!("ulimit -v {limit_kib} && exec \"$0\" \"$@\"")).arg(binary);
+    command.args([
+        "run",
+        &model,
+        "The capital of France is",
+        "--raw",
+        "--temp",
+        "0",
+        "-n",
+        "4",
+        "--threads",
+        "2",
+        "-q",
+    ]);
+    assert!(!finish(&mut command).ok().trim().is_empty());
+
+    let less = (total / 100 * 95).to_string();
+    let ran = minfer(["run", &model, "The capital of France is", "--raw", "--memory", &less]);
+    assert_eq!((ran.code, ran.stdout.as_str()), (Some(1), ""), "{ran:?}");
+}

@@ -1,0 +1,226 @@
+//! The budget: a ledger is admitted or refused before anything is allocated. Takes a limit and a blueprint; gives nothing,
+//! or what is missing, who owns most and which settings would do; must not know how those settings are spelled by a user.
+
+use crate::blueprint::Blueprint;
+use crate::change::{Change, Replanner, largest};
+use crate::config::EngineConfig;
+use crate::error::EngineError;
+use minfer_graph::CacheType;
+use minfer_plan::{Ledger, LedgerLine, Owner, Strategy};
+
+/// Most bytes that may be owned.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Budget {
+    /// The limit.
+    pub bytes: u64,
+    /// Whether mapped weights count. Without them the budget says what cannot be taken back: the system may drop pages of
+    /// weights and read them again, slowly.
+    pub weights: bool,
+}
+
+impl Budget {
+    /// A limit on everything.
+    pub fn of_all(bytes: u64) -> Self {
+        Self { bytes, weights: true }
+    }
+
+    /// Bytes of a ledger that count.
+    pub fn needed(&self, ledger: &Ledger) -> u64 {
+        ledger.total() - if self.weights { 0 } else { ledger.sum(Owner::Weights) }
+    }
+
+    /// Whether a ledger is within the limit.
+    pub fn admits(&self, ledger: &Ledger) -> bool {
+        self.needed(ledger) <= self.bytes
+    }
+}
+
+/// Why a plan is refused, and what would do.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Shortfall {
+    /// The limit.
+    pub budget: Budget,
+    /// Bytes needed, as the budget counts them.
+    pub needed_bytes: u64,
+    /// The three largest owners, of those that count.
+    pub owners: Vec<LedgerLine>,
+    /// Up to three single changes that help, those that suffice alone first.
+    pub remedies: Vec<Remedy>,
+    /// Several changes that suffice together, if no single one does.
+    pub together: Option<Combination>,
+    /// Bytes needed under the smallest settings tried.
+    pub least_bytes: u64,
+}
+
+/// A change that helps.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Remedy {
+    /// What to change.
+    pub change: Change,
+    /// Bytes it saves.
+    pub saves_bytes: u64,
+    /// Whether it is enough.
+    pub suffices: bool,
+}
+
+/// Changes that suffice together.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Combination {
+    /// What to change.
+    pub changes: Vec<Change>,
+    /// Bytes needed then.
+    pub needed_bytes: u64,
+}
+
+/// Settings that whoever asks can still change.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Levers {
+    /// The smallest context that still serves; `None` if it cannot be changed.
+    pub least_n_ctx: Option<u32>,
+    /// Whether there may be fewer sequences.
+    pub slots: bool,
+}
+
+impl Default for Levers {
+    fn default() -> Self {
+        Self { least_n_ctx: Some(1), slots: true }
+    }
+}
+
+/// Contexts are proposed in steps of this: a round number, and no smaller than anybody wants.
+const N_CTX_STEP: u32 = 256;
+/// Batches are proposed in powers of two down to this; below it prefill is decode.
+const LEAST_UBATCH: u32 = 16;
+/// How many owners and remedies are named.
+const N_NAMED: usize = 3;
+
+/// Refuses a blueprint that the settings' budget does not admit.
+pub fn admit(replanner: &Replanner<'_>, blueprint: &Blueprint, levers: Levers) -> Result<(), EngineError> {
+    let Some(budget) = replanner.config.budget.filter(|budget| !budget.admits(&blueprint.ledger)) else {
+        return Ok(());
+    };
+    Err(EngineError::OverBudget(Box::new(shortfall(replanner, budget, &blueprint.ledger, levers))))
+}
+
+fn shortfall(replanner: &Replanner<'_>, budget: Budget, ledger: &Ledger, levers: Levers) -> Shortfall {
+    let needed_bytes = budget.needed(ledger);
+    let counts = |line: &&LedgerLine| budget.weights || line.owner != Owner::Weights;
+    let owners = ledger.largest(ledger.lines.len()).into_iter().filter(counts).take(N_NAMED).cloned().collect();
+    let search = Search { replanner, budget, levers };
+    let mut remedies: Vec<Remedy> =
+        search.candidates().into_iter().filter_map(|c| search.remedy(&c, needed_bytes)).collect();
+    // Stable: those that suffice in the order of what they cost the user, the others by what they save.
+    remedies.sort_by_key(|remedy| (!remedy.suffices, if remedy.suffices { 0 } else { u64::MAX - remedy.saves_bytes }));
+    remedies.truncate(N_NAMED);
+    let (together, least_bytes) = match remedies.first() {
+        Some(remedy) if remedy.suffices => (None, needed_bytes - remedy.saves_bytes),
+        _ => search.together(needed_bytes),
+    };
+    Shortfall { budget, needed_bytes, owners, remedies, together, least_bytes }
+}
+
+struct Search<'a> {
+    replanner: &'a Replanner<'a>,
+    budget: Budget,
+    levers: Levers,
+}
+
+/// Values of one setting, from the smallest sensible to just below the present one.
+struct Candidate {
+    change: fn(u32) -> Change,
+    least: u32,
+    most: u32,
+    values: fn(u32) -> u32,
+}
+
+/// A setting that can be made smaller, or one that has only one better value.
+enum Lever {
+    Range(Candidate),
+    Single(Change),
+}
+
+impl Search<'_> {
+    /// What can be changed, cheapest first: what costs nothing, what costs speed, exactness, sequences, context.
+    fn candidates(&self) -> Vec<Lever> {
+        let config: EngineConfig = self.replanner.config;
+        let mut levers = Vec::new();
+        if config.strategy != Strategy::Planned {
+            levers.push(Lever::Single(Change::Strategy(Strategy::Planned)));
+        }
+        if config.fusion != minfer_graph::Fusion::ALL {
+            levers.push(Lever::Single(Change::Fusion(minfer_graph::Fusion::ALL)));
+        }
+        // What counts is the batch in use, which is never longer than all contexts.
+        let batch = config.n_ubatch.min(config.token_capacity());
+        if batch > LEAST_UBATCH {
+            levers.push(Lever::Range(Candidate {
+                change: Change::Ubatch,
+                least: LEAST_UBATCH.ilog2(),
+                most: (batch - 1).ilog2(),
+                values: |exponent| 1 << exponent,
+            }));
+        }
+        if config.cache_type == CacheType::F32 {
+            levers.push(Lever::Single(Change::CacheType(CacheType::F16)));
+        }
+        if self.levers.slots && config.n_sequences > 1 {
+            levers.push(Lever::Range(Candidate {
+                change: Change::Slots,
+                least: 1,
+                most: config.n_sequences - 1,
+                values: |n| n,
+            }));
+        }
+        let least_n_ctx = self.levers.least_n_ctx.map(|least| least.div_ceil(N_CTX_STEP).max(1));
+        if let Some(least) = least_n_ctx.filter(|&least| least * N_CTX_STEP < config.n_ctx) {
+            levers.push(Lever::Range(Candidate {
+                change: Change::NCtx,
+                least,
+                most: (config.n_ctx - 1) / N_CTX_STEP,
+                values: |steps| steps * N_CTX_STEP,
+            }));
+        }
+        levers
+    }
+
+    /// The largest value that suffices, or the smallest there is. `None` if it does not help.
+    fn remedy(&self, lever: &Lever, needed_bytes: u64) -> Option<Remedy> {
+        let change = self.best(lever, &[]);
+        let with_it = self.replanner.needed(self.budget, &[change])?;
+        let saves_bytes = needed_bytes.checked_sub(with_it).filter(|&saved| saved > 0)?;
+        Some(Remedy { change, saves_bytes, suffices: with_it <= self.budget.bytes })
+    }
+
+    /// The largest value that suffices after other changes, or the smallest there is.
+    fn best(&self, lever: &Lever, after: &[Change]) -> Change {
+        match lever {
+            Lever::Single(change) => *change,
+            Lever::Range(Candidate { change, least, most, values }) => {
+                let fits = |n: u32| self.fits(after, change(values(n)));
+                change(values(largest(*least, *most, 1, fits).unwrap_or(*least)))
+            }
+        }
+    }
+
+    fn fits(&self, after: &[Change], change: Change) -> bool {
+        let changes: Vec<Change> = after.iter().copied().chain([change]).collect();
+        self.replanner.needed(self.budget, &changes).is_some_and(|bytes| bytes <= self.budget.bytes)
+    }
+
+    /// Changes made one after the other, cheapest first, until it fits; those that do not help are left out.
+    fn together(&self, needed_bytes: u64) -> (Option<Combination>, u64) {
+        let (mut changes, mut least_bytes) = (Vec::new(), needed_bytes);
+        for lever in self.candidates() {
+            let change = self.best(&lever, &changes);
+            let tried: Vec<Change> = changes.iter().copied().chain([change]).collect();
+            let Some(bytes) = self.replanner.needed(self.budget, &tried).filter(|&bytes| bytes < least_bytes) else {
+                continue;
+            };
+            (changes, least_bytes) = (tried, bytes);
+            if bytes <= self.budget.bytes {
+                return (Some(Combination { changes, needed_bytes: bytes }), bytes);
+            }
+        }
+        (None, least_bytes)
+    }
+}
