@@ -21,15 +21,19 @@
 
 mod bpe;
 mod byte_map;
+mod charsmap;
 mod chat;
 mod decode;
 mod end_tokens;
 mod error;
+mod prefix;
 mod pretokenize;
 mod spec;
 mod special;
 mod spm;
 mod tokenizer;
+mod unigram;
+mod utf8;
 mod vocab;
 
 pub use chat::{ChatInput, ChatLimits, ChatTemplate, Message, Prompt};
@@ -37,5 +41,5 @@ pub use decode::{StreamDecoder, Utf8Stream};
 pub use end_tokens::{EndSource, EndToken};
 pub use error::TextError;
 pub use pretokenize::PreTokenizer;
-pub use spec::{Merges, SpecialTokens, TokenKind, TokenTable, TokenizerKind, TokenizerSpec};
+pub use spec::{BpeSpelling, Merges, SpecialTokens, Strip, TokenKind, TokenTable, TokenizerKind, TokenizerSpec};
 pub use tokenizer::{DecodeOptions, EncodeOptions, PromptPart, Tokenizer};

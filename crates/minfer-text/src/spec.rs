@@ -18,13 +18,28 @@ pub struct TokenizerSpec {
     pub add_eos: bool,
     /// Whether text gets a space in front (SentencePiece): at its start, and where a begin token starts it anew.
     pub add_space_prefix: bool,
+    /// Tokens that take white space next to them along.
+    pub strips: Vec<Strip>,
+}
+
+/// A token that takes white space next to it along, where it is recognised in a text: that space is no text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Strip {
+    /// The token; control, unknown or user-defined.
+    pub id: u32,
+    /// White space before it.
+    pub left: bool,
+    /// White space after it.
+    pub right: bool,
 }
 
 /// The tokenizer algorithm.
 #[derive(Debug, Clone)]
 pub enum TokenizerKind {
-    /// Byte-level byte pair encoding: token texts are spelled with the byte map of GPT-2.
+    /// Byte pair encoding by a list of merges.
     Bpe {
+        /// How tokens and merges are spelled, and what a word is first cut into.
+        spelling: BpeSpelling,
         /// How text is cut into words before the merges.
         pre: PreTokenizer,
         /// The merges, best first.
@@ -34,6 +49,24 @@ pub enum TokenizerKind {
     },
     /// SentencePiece BPE: the scores in the token table decide; `▁` spells a space.
     Spm,
+    /// SentencePiece Unigram: the scores in the token table are logarithms of probabilities, and the most likely cut of the
+    /// whole text is taken; `▁` spells a space.
+    Unigram {
+        /// SentencePiece's `precompiled_charsmap`: how text is normalised first; empty for not at all.
+        charsmap: Vec<u8>,
+        /// Whether runs of spaces become one, and those at either end none.
+        merge_spaces: bool,
+    },
+}
+
+/// How byte pair encoding spells its tokens.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum BpeSpelling {
+    /// One character per byte, by the byte map of GPT-2: merges start from bytes.
+    #[default]
+    ByteMap,
+    /// UTF-8 with `▁` for a space: merges start from characters, and one that is no token becomes byte tokens (`<0xNN>`).
+    Sentencepiece,
 }
 
 /// Ids of tokens with a role; `None` where the model has no such token.
@@ -54,6 +87,11 @@ pub struct SpecialTokens {
 }
 
 impl SpecialTokens {
+    /// The token for unknown text. Some files name the end of sequence there: text never becomes that.
+    pub(crate) fn unk_for_text(&self) -> Option<u32> {
+        self.unk.filter(|unk| ![self.bos, self.eos, self.eot, self.eom].contains(&Some(*unk)))
+    }
+
     /// All roles with their names, in a fixed order.
     pub fn roles(&self) -> [(&'static str, Option<u32>); 6] {
         [

@@ -30,12 +30,20 @@ pub(crate) struct Vocab {
     /// Token of each single byte, or [`NONE`].
     byte_ids: Box<[u32; 256]>,
     max_len: usize,
+    /// What a byte without a token becomes.
+    unknown: Vec<u32>,
     /// Whether no two tokens that text can become are equal, and none is misspelled.
     is_plain: bool,
 }
 
 impl Vocab {
-    pub(crate) fn new(spelled: &Blob, mut kinds: Vec<TokenKind>, spelling: Spelling) -> Result<Self, TextError> {
+    /// `unk` is the token for text that has none.
+    pub(crate) fn new(
+        spelled: &Blob,
+        mut kinds: Vec<TokenKind>,
+        spelling: Spelling,
+        unk: Option<u32>,
+    ) -> Result<Self, TextError> {
         if kinds.is_empty() {
             return Err(TextError::EmptyVocabulary);
         }
@@ -81,12 +89,50 @@ impl Vocab {
             hasher: DefaultHashBuilder::default(),
             byte_ids: Box::new([NONE; 256]),
             max_len: 0,
+            unknown: unk.into_iter().collect(),
             is_plain: misspelled.is_empty(),
             bytes,
             kinds,
         };
         vocab.index(spelling, &misspelled);
+        if vocab.unknown.is_empty() {
+            vocab.unknown = vocab.replacement()?;
+        }
         Ok(vocab)
+    }
+
+    /// The tokens of U+FFFD, for bytes that never occur in UTF-8. All others must have tokens.
+    fn replacement(&self) -> Result<Vec<u32>, TextError> {
+        let mut missing = self.missing_bytes().filter(|byte| !matches!(byte, 0xc0 | 0xc1 | 0xf5..));
+        if let Some(first) = missing.next() {
+            return Err(TextError::BytesMissing { n_missing: 1 + missing.count(), first });
+        }
+        Ok("\u{fffd}".bytes().map(|byte| self.byte_id(byte)).collect())
+    }
+
+    /// Bytes without a token of their own.
+    pub(crate) fn missing_bytes(&self) -> impl Iterator<Item = u8> {
+        (0..=255).filter(|&byte| self.byte_id(byte) == NONE)
+    }
+
+    /// Whether each of these bytes has a token.
+    pub(crate) fn has_bytes(&self, bytes: &[u8]) -> bool {
+        bytes.iter().all(|&byte| self.byte_id(byte) != NONE)
+    }
+
+    /// Appends the tokens of single bytes; one without is unknown.
+    pub(crate) fn push_bytes(&self, bytes: &[u8], out: &mut Vec<u32>) {
+        for &byte in bytes {
+            match self.byte_id(byte) {
+                NONE => self.push_unknown(out),
+                id => out.push(id),
+            }
+        }
+    }
+
+    /// Appends what stands for unknown text.
+    pub(crate) fn push_unknown(&self, out: &mut Vec<u32>) {
+        out.extend_from_slice(&self.unknown);
     }
 
     /// Fills the tables that lead from bytes to ids. Of equal tokens the lowest id wins, and
@@ -182,6 +228,7 @@ impl Vocab {
             + self.kinds.capacity() * size_of::<TokenKind>()
             + self.by_bytes.allocation_size()
             + size_of_val(&*self.byte_ids)
+            + self.unknown.capacity() * size_of::<u32>()
     }
 }
 

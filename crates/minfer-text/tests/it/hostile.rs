@@ -2,8 +2,8 @@
 
 use crate::small;
 use minfer_text::{
-    EncodeOptions, Merges, PreTokenizer, SpecialTokens, TextError, TokenKind, TokenTable, Tokenizer, TokenizerKind,
-    TokenizerSpec,
+    BpeSpelling, EncodeOptions, Merges, PreTokenizer, SpecialTokens, TextError, TokenKind, TokenTable, Tokenizer,
+    TokenizerKind, TokenizerSpec,
 };
 use proptest::prelude::*;
 
@@ -15,7 +15,7 @@ fn error(spec: TokenizerSpec) -> TextError {
 
 #[test]
 fn empty_vocabularies_are_refused() {
-    let mut spec = small::bpe(PreTokenizer::Gpt2, false);
+    let mut spec = small::bpe("gpt-2", false);
     spec.tokens = TokenTable::new();
     assert_eq!(error(spec), TextError::EmptyVocabulary);
 }
@@ -59,7 +59,12 @@ fn one_token_is_a_vocabulary() {
         tokens.push(b"a", TokenKind::Normal, Some(0.0)).unwrap();
         let kind = match spm {
             true => TokenizerKind::Spm,
-            false => TokenizerKind::Bpe { pre: PreTokenizer::Default, merges: Merges::new(), ignore_merges: false },
+            false => TokenizerKind::Bpe {
+                spelling: BpeSpelling::ByteMap,
+                pre: PreTokenizer::default(),
+                merges: Merges::new(),
+                ignore_merges: false,
+            },
         };
         let tokenizer = Tokenizer::new(TokenizerSpec {
             kind,
@@ -68,6 +73,7 @@ fn one_token_is_a_vocabulary() {
             add_bos: false,
             add_eos: false,
             add_space_prefix: true,
+            strips: Vec::new(),
         })
         .unwrap();
         assert_eq!(tokenizer.encode("baa", PLAIN), [0, 0]);
@@ -104,7 +110,7 @@ fn tokens_without_kinds_still_fall_back_to_bytes() {
 
 #[test]
 fn merges_that_name_no_token_are_dropped() {
-    let mut spec = small::bpe(PreTokenizer::Gpt2, false);
+    let mut spec = small::bpe("gpt-2", false);
     let TokenizerKind::Bpe { merges, .. } = &mut spec.kind else { unreachable!() };
     let n_good = merges.len();
     for line in ["", " ", "a", "a ", " a", "  ", "q q", "界 a", "\u{144} b"] {
@@ -142,13 +148,13 @@ proptest! {
         let kind = if spm {
             TokenizerKind::Spm
         } else {
-            TokenizerKind::Bpe { pre: PreTokenizer::Default, merges: lines, ignore_merges }
+            TokenizerKind::Bpe { spelling: BpeSpelling::ByteMap, pre: PreTokenizer::default(), merges: lines, ignore_merges }
         };
         let special = SpecialTokens {
             bos: ids[0], eos: ids[1], eot: ids[2], eom: ids[3], unk: ids[4], pad: ids[5],
         };
         let spec = TokenizerSpec {
-            kind, tokens: table, special, add_bos: ids[0].is_some(), add_eos: false, add_space_prefix,
+            kind, tokens: table, special, add_bos: ids[0].is_some(), add_eos: false, add_space_prefix, strips: Vec::new(),
         };
         if let Ok(tokenizer) = Tokenizer::new(spec) {
             for parse_special in [false, true] {

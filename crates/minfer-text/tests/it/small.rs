@@ -1,6 +1,8 @@
 //! Small vocabularies made by hand: takes nothing, gives specifications.
 
-use minfer_text::{Merges, PreTokenizer, SpecialTokens, TokenKind, TokenTable, TokenizerKind, TokenizerSpec};
+use minfer_text::{
+    BpeSpelling, Merges, PreTokenizer, SpecialTokens, TokenKind, TokenTable, TokenizerKind, TokenizerSpec,
+};
 
 /// The character that spells a byte in byte-level vocabularies.
 pub fn spelled_byte(byte: u8) -> char {
@@ -18,7 +20,7 @@ pub fn spelled(bytes: &[u8]) -> String {
 
 /// All bytes (ids 0..256), merges towards some words (256..), then `<|start|>`, `<|im_end|>`
 /// (control) and `<tool>` (user-defined).
-pub fn bpe(pre: PreTokenizer, ignore_merges: bool) -> TokenizerSpec {
+pub fn bpe(pre: &str, ignore_merges: bool) -> TokenizerSpec {
     let mut tokens = TokenTable::new();
     for byte in 0..=255 {
         let text = spelled_byte(byte).to_string();
@@ -51,12 +53,18 @@ pub fn bpe(pre: PreTokenizer, ignore_merges: bool) -> TokenizerSpec {
     let eos = special("<|im_end|>", TokenKind::Control);
     special("<tool>", TokenKind::UserDefined);
     TokenizerSpec {
-        kind: TokenizerKind::Bpe { pre, merges, ignore_merges },
+        kind: TokenizerKind::Bpe {
+            spelling: BpeSpelling::ByteMap,
+            pre: PreTokenizer::from_name(pre).unwrap(),
+            merges,
+            ignore_merges,
+        },
         tokens,
         special: SpecialTokens { bos: Some(bos), eos: Some(eos), ..SpecialTokens::default() },
         add_bos: true,
         add_eos: false,
         add_space_prefix: false,
+        strips: Vec::new(),
     }
 }
 
@@ -84,5 +92,6 @@ pub fn spm(byte_tokens: bool) -> TokenizerSpec {
         add_bos: true,
         add_eos: false,
         add_space_prefix: true,
+        strips: Vec::new(),
     }
 }
