@@ -8,8 +8,8 @@ use std::hash::BuildHasher;
 use hashbrown::{DefaultHashBuilder, HashTable};
 
 use crate::byte_map;
-use crate::spec::{BpeSpelling, Merges};
-use crate::vocab::{NONE, Vocab, unescape_spaces};
+use crate::spec::Merges;
+use crate::vocab::{NONE, Spelling, Vocab, unescape_spaces};
 
 /// A longer word is cut, so that positions fit 32 bits.
 const MAX_WORD_BYTES: usize = 1 << 30;
@@ -21,7 +21,7 @@ pub(crate) struct Bpe {
     by_pair: HashTable<u32>,
     hasher: DefaultHashBuilder,
     ignore_merges: bool,
-    spelling: BpeSpelling,
+    spelling: Spelling,
 }
 
 /// Memory that is used again for every word.
@@ -43,7 +43,7 @@ struct Symbol {
 
 impl Bpe {
     /// Merges with a part or result outside the vocabulary can never apply and are dropped.
-    pub(crate) fn new(vocab: &Vocab, merges: &Merges, ignore_merges: bool, spelling: BpeSpelling) -> Self {
+    pub(crate) fn new(vocab: &Vocab, merges: &Merges, ignore_merges: bool, spelling: Spelling) -> Self {
         let mut pairs = Vec::with_capacity(merges.len());
         let mut text = Vec::new();
         // Most vocabularies list the results of their merges in rank order.
@@ -111,8 +111,8 @@ impl Bpe {
         symbols.clear();
         queue.clear();
         match self.spelling {
-            BpeSpelling::ByteMap => list_bytes(vocab, word, symbols),
-            BpeSpelling::Sentencepiece => list_characters(vocab, word, symbols),
+            Spelling::ByteMap => list_bytes(vocab, word, symbols),
+            Spelling::Sentencepiece => list_characters(vocab, word, symbols),
         }
         let mut at = 0;
         while let Some(&Symbol { id: left, next, .. }) = symbols.get(at as usize)
@@ -150,11 +150,6 @@ impl Bpe {
         self.by_pair.find(hash, |&rank| self.merges[rank as usize][..2] == [left, right]).copied()
     }
 
-    /// Whether `▁` in a text is the same as a space.
-    pub(crate) fn escapes_spaces(&self) -> bool {
-        self.spelling == BpeSpelling::Sentencepiece
-    }
-
     /// Number of merges in use.
     pub(crate) fn n_merges(&self) -> usize {
         self.merges.len()
@@ -165,10 +160,10 @@ impl Bpe {
     }
 }
 
-fn unspell(text: &[u8], spelling: BpeSpelling, out: &mut Vec<u8>) -> bool {
+fn unspell(text: &[u8], spelling: Spelling, out: &mut Vec<u8>) -> bool {
     match spelling {
-        BpeSpelling::ByteMap => byte_map::unspell(text, out),
-        BpeSpelling::Sentencepiece => {
+        Spelling::ByteMap => byte_map::unspell(text, out),
+        Spelling::Sentencepiece => {
             unescape_spaces(text, out);
             true
         }

@@ -35,11 +35,12 @@ mod tokenizer;
 mod unigram;
 mod utf8;
 mod vocab;
+mod words;
 
 pub use chat::{ChatInput, ChatLimits, ChatTemplate, Message, Prompt};
 pub use decode::{StreamDecoder, Utf8Stream};
 pub use end_tokens::{EndSource, EndToken};
 pub use error::TextError;
 pub use pretokenize::PreTokenizer;
-pub use spec::{BpeSpelling, Merges, SpecialTokens, Strip, TokenKind, TokenTable, TokenizerKind, TokenizerSpec};
+pub use spec::{Merges, SpecialTokens, Strip, TokenKind, TokenTable, TokenizerKind, TokenizerSpec};
 pub use tokenizer::{DecodeOptions, EncodeOptions, PromptPart, Tokenizer};

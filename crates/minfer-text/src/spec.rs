@@ -1,6 +1,7 @@
 //! What a tokenizer is made of: takes tokens, scores, merges and ids from whoever reads
 //! files, holds them compactly. Must not know any file format.
 
+use crate::vocab::Spelling;
 use crate::{PreTokenizer, TextError};
 
 /// Everything [`crate::Tokenizer::new`] needs.
@@ -22,6 +23,23 @@ pub struct TokenizerSpec {
     pub strips: Vec<Strip>,
 }
 
+impl TokenizerSpec {
+    /// How many bytes have no token of their own: in text they become the unknown token or, without one, U+FFFD.
+    pub fn missing_bytes(&self) -> usize {
+        let spelling = match &self.kind {
+            TokenizerKind::Bpe { pre, .. } => pre.spelling(),
+            TokenizerKind::Spm | TokenizerKind::Unigram { .. } => Spelling::Sentencepiece,
+        };
+        let mut has = [false; 256];
+        let ids = 0..self.tokens.len() as u32;
+        let tokens = ids.filter_map(|id| Some((self.tokens.bytes(id)?, self.tokens.kind(id)?)));
+        tokens
+            .filter_map(|(text, kind)| spelling.single_byte(text, kind))
+            .for_each(|byte| has[usize::from(byte)] = true);
+        has.iter().filter(|has| !**has).count()
+    }
+}
+
 /// A token that takes white space next to it along, where it is recognised in a text: that space is no text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Strip {
@@ -36,10 +54,10 @@ pub struct Strip {
 /// The tokenizer algorithm.
 #[derive(Debug, Clone)]
 pub enum TokenizerKind {
-    /// Byte pair encoding by a list of merges.
+    /// Byte pair encoding by a list of merges. The pre-tokenizer also says how tokens and merges are spelled: one character
+    /// per byte, by the byte map of GPT-2; or UTF-8 with `▁` for a space, where a character that is no token becomes byte
+    /// tokens (`<0xNN>`).
     Bpe {
-        /// How tokens and merges are spelled, and what a word is first cut into.
-        spelling: BpeSpelling,
         /// How text is cut into words before the merges.
         pre: PreTokenizer,
         /// The merges, best first.
@@ -57,16 +75,6 @@ pub enum TokenizerKind {
         /// Whether runs of spaces become one, and those at either end none.
         merge_spaces: bool,
     },
-}
-
-/// How byte pair encoding spells its tokens.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum BpeSpelling {
-    /// One character per byte, by the byte map of GPT-2: merges start from bytes.
-    #[default]
-    ByteMap,
-    /// UTF-8 with `▁` for a space: merges start from characters, and one that is no token becomes byte tokens (`<0xNN>`).
-    Sentencepiece,
 }
 
 /// Ids of tokens with a role; `None` where the model has no such token.

@@ -5,12 +5,13 @@ use std::borrow::Cow;
 
 use crate::bpe::{Bpe, Scratch};
 use crate::end_tokens::{EndToken, end_tokens};
-use crate::spec::{BpeSpelling, SpecialTokens, Strip, TokenKind, TokenizerKind, TokenizerSpec};
+use crate::spec::{SpecialTokens, Strip, TokenKind, TokenizerKind, TokenizerSpec};
 use crate::special::{ControlEdges, SpecialIndex};
 use crate::spm::Spm;
 use crate::unigram::Unigram;
 use crate::utf8::{leading_space, trim_end};
 use crate::vocab::{ESCAPED_SPACE, Spelling, Vocab, unescape_spaces};
+use crate::words::Words;
 use crate::{PreTokenizer, Prompt, TextError};
 
 /// Text ↔ ids for one vocabulary. Immutable; share it by reference.
@@ -102,16 +103,16 @@ impl Tokenizer {
                 return Err(TextError::SpecialMissing { flag, role });
             }
         }
-        let spelling = match spec.kind {
-            TokenizerKind::Bpe { spelling: BpeSpelling::ByteMap, .. } => Spelling::ByteMap,
-            _ => Spelling::Sentencepiece,
+        let spelling = match &spec.kind {
+            TokenizerKind::Bpe { pre, .. } => pre.spelling(),
+            TokenizerKind::Spm | TokenizerKind::Unigram { .. } => Spelling::Sentencepiece,
         };
         let unk = spec.special.unk_for_text();
         let (bytes, kinds, scores) = spec.tokens.into_parts();
         let vocab = Vocab::new(&bytes, kinds, spelling, unk)?;
         drop(bytes);
         let model = match spec.kind {
-            TokenizerKind::Bpe { spelling, pre, merges, ignore_merges } => {
+            TokenizerKind::Bpe { pre, merges, ignore_merges } => {
                 Model::Bpe { pre, bpe: Bpe::new(&vocab, &merges, ignore_merges, spelling) }
             }
             TokenizerKind::Spm => Model::Spm(Spm::new(&vocab, &scores)?),
@@ -169,7 +170,7 @@ impl Tokenizer {
         if add_special && self.add_bos {
             out.extend(self.special.bos);
         }
-        let mut scratch = Scratch::default();
+        let (mut scratch, mut words) = (Scratch::default(), Words::default());
         let mut spans = spans.iter().peekable();
         let (mut at, mut raw_start, mut starts_text) = (0, 0, true);
         while at < text.len() {
@@ -189,7 +190,7 @@ impl Tokenizer {
                     if strip.left {
                         raw = trim_end(raw);
                     }
-                    self.encode_raw(raw, starts_text, &mut scratch, &mut out);
+                    self.encode_raw(raw, starts_text, &mut scratch, &mut words, &mut out);
                     out.push(id);
                     starts_text = self.special.bos == Some(id);
                     at += len;
@@ -201,7 +202,7 @@ impl Tokenizer {
                 None => at += 1,
             }
         }
-        self.encode_raw(&text[raw_start..], starts_text, &mut scratch, &mut out);
+        self.encode_raw(&text[raw_start..], starts_text, &mut scratch, &mut words, &mut out);
         if add_special && self.add_eos {
             out.extend(self.special.eos);
         }
@@ -217,22 +218,33 @@ impl Tokenizer {
     }
 
     /// Appends the ids of text without special tokens.
-    fn encode_raw(&self, text: &[u8], at_start: bool, scratch: &mut Scratch, out: &mut Vec<u32>) {
+    fn encode_raw(&self, text: &[u8], at_start: bool, scratch: &mut Scratch, words: &mut Words, out: &mut Vec<u32>) {
         if text.is_empty() {
             return;
         }
         match &self.model {
             Model::Bpe { pre, bpe } => {
-                let text = if bpe.escapes_spaces() { unescaped(text, false) } else { Cow::Borrowed(text) };
-                pre.split(&text, |word| bpe.encode_word(&self.vocab, word, scratch, out));
+                let mut encode = |word: &[u8]| {
+                    words.encode(word, out, |out| bpe.encode_word(&self.vocab, word, scratch, out));
+                };
+                match pre.spelling() {
+                    Spelling::ByteMap => pre.split(text, encode),
+                    Spelling::Sentencepiece => {
+                        pre.split(&unescaped(text, false), |part| self.vocab.split_at_spaces(part, &mut encode));
+                    }
+                }
             }
             Model::Spm(spm) => {
                 let text = unescaped(text, self.add_space_prefix && at_start);
-                spm.encode(&self.vocab, &text, out);
+                self.vocab.split_at_spaces(&text, |word| {
+                    words.encode(word, out, |out| spm.encode(&self.vocab, word, out));
+                });
             }
             Model::Unigram(unigram) => {
-                let text = unescaped(text, false);
-                unigram.encode(&self.vocab, &text, self.add_space_prefix && at_start, out);
+                let text = unigram.normalise(&unescaped(text, false), self.add_space_prefix && at_start);
+                self.vocab.split_at_spaces(&text, |word| {
+                    words.encode(word, out, |out| unigram.encode(&self.vocab, word, out));
+                });
             }
         }
     }

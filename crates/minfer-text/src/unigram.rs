@@ -54,16 +54,16 @@ impl Unigram {
         })
     }
 
-    /// Appends the ids of `text`; `prefix` puts a space in front of it.
-    pub(crate) fn encode(&self, vocab: &Vocab, text: &[u8], prefix: bool, out: &mut Vec<u32>) {
-        for chunk in self.normalise(text, prefix).chunks(MAX_TEXT_BYTES) {
+    /// Appends the ids of normalised text.
+    pub(crate) fn encode(&self, vocab: &Vocab, text: &[u8], out: &mut Vec<u32>) {
+        for chunk in text.chunks(MAX_TEXT_BYTES) {
             let best = self.best_ways(vocab, chunk);
             emit(vocab, chunk, &best, out);
         }
     }
 
-    /// Replaces characters and, where the model wants it, merges spaces.
-    fn normalise(&self, text: &[u8], prefix: bool) -> Vec<u8> {
+    /// Replaces characters and, where the model wants it, merges spaces; `prefix` puts a space in front.
+    pub(crate) fn normalise(&self, text: &[u8], prefix: bool) -> Vec<u8> {
         let mut out = Vec::with_capacity(text.len() + 1);
         out.extend(prefix.then_some(b' '));
         let mut rest = text;

@@ -13,6 +13,8 @@ mod table;
 use scan::Pass;
 use table::{Row, TABLE};
 
+use crate::vocab::Spelling;
+
 /// A rule of cutting text, by the family of models it was made for; one row of one table.
 #[derive(Clone, Copy)]
 pub struct PreTokenizer(&'static Row);
@@ -44,6 +46,11 @@ impl PreTokenizer {
     /// Whether models of this family begin a text with the first token, where their file does not say.
     pub fn adds_bos(self) -> bool {
         self.0.adds_bos
+    }
+
+    /// How tokens and merges of this family are spelled.
+    pub(crate) fn spelling(self) -> Spelling {
+        self.0.spelling
     }
 
     /// Calls `word` with each word of `text`, in order; the words are the whole text.

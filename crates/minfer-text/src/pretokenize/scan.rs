@@ -11,11 +11,21 @@ use crate::utf8::first_char;
 pub(super) enum Pass {
     /// Pieces are what the first alternative that matches takes, and all text between two matches.
     Match(&'static [Alternative]),
-    /// Runs of the set in threes, counted from their right end: `(?=(...)+$)`. With `word_end` only runs that no letter,
-    /// mark or connector follows: `\d{1,3}(?=(?:\d{3})*\b)`.
-    ThreesFromTheRight { set: Set, word_end: bool },
+    /// Runs of the set in threes, counted from their right end; all text between two runs is a piece.
+    ThreesFromTheRight { set: Set, edges: Edges },
     /// White space without line ends in powers of two of at most 512, the largest first.
     SpacesInPowersOfTwo,
+}
+
+/// Where a run that is cut in threes may stand, and whether it is cut from the text around it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Edges {
+    /// Cut from the text on both sides: `\d+`, then `\G(?=(\d{3})+$)`.
+    Cut,
+    /// Only runs that no letter, mark, number or connector follows: `\d{1,3}(?=(?:\d{3})*\b)`.
+    CutAtWordEnd,
+    /// Not cut but before a three: `(?=(\d{3})+(?!\d))`.
+    Joined,
 }
 
 /// A part of a pattern between two `|`.
@@ -64,7 +74,7 @@ impl Pass {
     pub(super) fn split<'a>(&self, text: &'a [u8], word: &mut dyn FnMut(&'a [u8])) {
         match *self {
             Self::Match(alternatives) => split_matches(alternatives, text, word),
-            Self::ThreesFromTheRight { set, word_end } => split_threes(set, word_end, text, word),
+            Self::ThreesFromTheRight { set, edges } => split_threes(set, edges, text, word),
             Self::SpacesInPowersOfTwo => split_spaces(text, word),
         }
     }
@@ -219,35 +229,42 @@ fn contraction(rest: &[u8], ignore_case: bool) -> Option<usize> {
     }
 }
 
-fn split_threes<'a>(set: Set, word_end: bool, mut text: &'a [u8], word: &mut dyn FnMut(&'a [u8])) {
+fn split_threes<'a>(set: Set, edges: Edges, text: &'a [u8], word: &mut dyn FnMut(&'a [u8])) {
     // Letters, marks, numbers and connectors (of which only `_` is looked at) make words.
     let is_word =
         |rest: &[u8]| rest.first() == Some(&b'_') || Set::LETTER.or(Set::MARK).or(Set::NUMBER).has(first(rest).0);
-    let mut gap = 0;
-    while gap < text.len() {
-        let (len, count) = run_of_at_most(&text[gap..], usize::MAX, set);
-        let end = gap + len;
-        if count == 0 || word_end && is_word(&text[end..]) {
-            gap = end + if count == 0 { first(&text[end..]).1 } else { 0 };
+    let mut start = 0;
+    let mut cut = |at: usize| {
+        if at > start {
+            word(&text[start..at]);
+            start = at;
+        }
+    };
+    let mut at = 0;
+    while at < text.len() {
+        let (len, count) = run_of_at_most(&text[at..], usize::MAX, set);
+        let end = at + len;
+        if count == 0 {
+            at += first(&text[at..]).1;
             continue;
         }
-        if gap > 0 {
-            word(&text[..gap]);
+        if edges != Edges::CutAtWordEnd || !is_word(&text[end..]) {
+            let is_cut = edges != Edges::Joined;
+            if is_cut {
+                cut(at);
+            }
+            let mut three = at + run_of_at_most(&text[at..], count % 3, set).0;
+            while three < end {
+                cut(three);
+                three += run_of_at_most(&text[three..], 3, set).0;
+            }
+            if is_cut {
+                cut(end);
+            }
         }
-        let mut digits = &text[gap..end];
-        let mut take = if count % 3 == 0 { 3 } else { count % 3 };
-        while !digits.is_empty() {
-            let (group, after) = digits.split_at(run_of_at_most(digits, take, set).0);
-            word(group);
-            digits = after;
-            take = 3;
-        }
-        text = &text[end..];
-        gap = 0;
+        at = end;
     }
-    if gap > 0 {
-        word(text);
-    }
+    cut(text.len());
 }
 
 fn split_spaces<'a>(text: &'a [u8], word: &mut dyn FnMut(&'a [u8])) {

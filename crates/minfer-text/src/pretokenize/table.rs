@@ -6,7 +6,8 @@
 
 use super::class::Set;
 use super::ranges::*;
-use super::scan::{Alternative, Pass, Run};
+use super::scan::{Alternative, Edges, Pass, Run};
+use crate::vocab::Spelling;
 
 /// A rule and its names.
 #[derive(Debug)]
@@ -19,10 +20,12 @@ pub(super) struct Row {
     pub(super) whole_words: bool,
     /// Whether a text begins with the first token where the file does not say.
     pub(super) adds_bos: bool,
+    /// How tokens and merges are spelled.
+    pub(super) spelling: Spelling,
 }
 
 const fn row(names: &'static [&'static str], passes: &'static [Pass]) -> Row {
-    Row { names, passes, whole_words: false, adds_bos: false }
+    Row { names, passes, whole_words: false, adds_bos: false, spelling: Spelling::ByteMap }
 }
 
 /// Every rule.
@@ -158,14 +161,17 @@ pub(super) const TABLE: &[Row] = &[
     row(
         &["afmoe"],
         &[
-            Pass::ThreesFromTheRight { set: Set::NUMBER, word_end: false },
+            Pass::ThreesFromTheRight { set: Set::NUMBER, edges: Edges::Cut },
             Pass::Match(&[Alternative::Ranges { before: Set::NONE, ranges: ASIAN_SCRIPTS }]),
             DEEPSEEK_V3_WORDS,
         ],
     ),
     row(&["gpt-4o", "llama4", "kanana2", "talkie", "minimax-m2"], &[GPT4O]),
     Row { whole_words: true, ..row(&["granite-embed-multi-97m"], &[GPT4O]) },
-    row(&["tiny_aya", "cohere2moe"], &[Pass::ThreesFromTheRight { set: Set::DIGIT, word_end: true }, GPT4O]),
+    row(
+        &["tiny_aya", "cohere2moe"],
+        &[Pass::ThreesFromTheRight { set: Set::DIGIT, edges: Edges::CutAtWordEnd }, GPT4O],
+    ),
     Row {
         whole_words: true,
         adds_bos: true,
@@ -216,7 +222,7 @@ pub(super) const TABLE: &[Row] = &[
     row(&["viking"], &[BLOOM, EACH_NUMBER]),
     row(
         &["superbpe"],
-        &[Pass::Match(&[run(Set::NUMBER)]), Pass::ThreesFromTheRight { set: Set::DIGIT, word_end: false }],
+        &[Pass::Match(&[run(Set::NUMBER)]), Pass::ThreesFromTheRight { set: Set::DIGIT, edges: Edges::Joined }],
     ),
     row(
         &["seed-coder"],
@@ -274,9 +280,9 @@ pub(super) const TABLE: &[Row] = &[
         )
     },
     row(&["jais-2"], &[LLAMA3, Pass::SpacesInPowersOfTwo]),
-    // SentencePiece's spelling with merges: the whole text is one word.
-    Row { adds_bos: true, ..row(&["gemma4"], &[]) },
-    row(&["sarvam-moe", "granite-embed-multi-311m"], &[]),
+    // The whole text is one word.
+    Row { adds_bos: true, spelling: Spelling::Sentencepiece, ..row(&["gemma4"], &[]) },
+    Row { spelling: Spelling::Sentencepiece, ..row(&["sarvam-moe", "granite-embed-multi-311m"], &[]) },
 ];
 
 /// `[^\r\n\p{L}\p{N}]`

@@ -2,8 +2,8 @@
 
 use crate::small;
 use minfer_text::{
-    BpeSpelling, EncodeOptions, Merges, PreTokenizer, SpecialTokens, TextError, TokenKind, TokenTable, Tokenizer,
-    TokenizerKind, TokenizerSpec,
+    EncodeOptions, Merges, PreTokenizer, SpecialTokens, TextError, TokenKind, TokenTable, Tokenizer, TokenizerKind,
+    TokenizerSpec,
 };
 use proptest::prelude::*;
 
@@ -52,33 +52,52 @@ fn sentencepiece_needs_all_scores() {
     assert_eq!(error(spec), TextError::ScoresMissing { expected, got });
 }
 
+fn one_token(kind: TokenizerKind, unk: Option<u32>) -> Result<Tokenizer, TextError> {
+    let mut tokens = TokenTable::new();
+    tokens.push(b"a", TokenKind::Normal, Some(0.0)).unwrap();
+    Tokenizer::new(TokenizerSpec {
+        kind,
+        tokens,
+        special: SpecialTokens { unk, ..SpecialTokens::default() },
+        add_bos: false,
+        add_eos: false,
+        add_space_prefix: true,
+        strips: Vec::new(),
+    })
+}
+
 #[test]
-fn one_token_is_a_vocabulary() {
-    for spm in [false, true] {
-        let mut tokens = TokenTable::new();
-        tokens.push(b"a", TokenKind::Normal, Some(0.0)).unwrap();
-        let kind = match spm {
-            true => TokenizerKind::Spm,
-            false => TokenizerKind::Bpe {
-                spelling: BpeSpelling::ByteMap,
-                pre: PreTokenizer::default(),
-                merges: Merges::new(),
-                ignore_merges: false,
-            },
-        };
-        let tokenizer = Tokenizer::new(TokenizerSpec {
-            kind,
-            tokens,
-            special: SpecialTokens::default(),
-            add_bos: false,
-            add_eos: false,
-            add_space_prefix: true,
-            strips: Vec::new(),
-        })
-        .unwrap();
-        assert_eq!(tokenizer.encode("baa", PLAIN), [0, 0]);
+fn one_token_is_a_vocabulary_if_it_may_stand_for_unknown_text() {
+    let bpe = || TokenizerKind::Bpe { pre: PreTokenizer::default(), merges: Merges::new(), ignore_merges: false };
+    let unigram = || TokenizerKind::Unigram { charsmap: Vec::new(), merge_spaces: false };
+    for (kind, n_missing) in [(bpe(), 242), (TokenizerKind::Spm, 243), (unigram(), 243)] {
+        assert_eq!(one_token(kind.clone(), None).unwrap_err(), TextError::BytesMissing { n_missing, first: 0 });
+        let tokenizer = one_token(kind, Some(0)).unwrap();
+        assert_eq!(tokenizer.encode("baa", PLAIN), [0, 0, 0]);
         assert!(!tokenizer.is_end_of_generation(0));
     }
+}
+
+/// Text never becomes the end of a text, even where a file names that as its unknown token.
+#[test]
+fn unknown_text_is_never_an_end_token() {
+    let mut spec = small::bpe("gpt-2", false);
+    spec.special.unk = spec.special.eos;
+    let eos = spec.special.eos.unwrap();
+    let mut tokens = TokenTable::new();
+    for id in 0..spec.tokens.len() as u32 {
+        // The byte FF never occurs in UTF-8, E9 does.
+        let text = if id == 0xff { b"spare" } else { spec.tokens.bytes(id).unwrap() };
+        tokens.push(text, spec.tokens.kind(id).unwrap(), None).unwrap();
+    }
+    spec.tokens = tokens;
+    assert_eq!(spec.missing_bytes(), 1);
+    let tokenizer = Tokenizer::new(spec.clone()).unwrap();
+    assert_eq!(tokenizer.missing_bytes(), [0xff]);
+    assert_eq!(tokenizer.encode(b"a\xff", PLAIN), [0x61, 0xef, 0xbf, 0xbd]);
+    assert!(!tokenizer.encode([0xff; 9], PLAIN).contains(&eos));
+    spec.special.unk = Some(0x3f);
+    assert_eq!(Tokenizer::new(spec).unwrap().encode(b"a\xff", PLAIN), [0x61, 0x3f]);
 }
 
 #[test]
@@ -148,7 +167,7 @@ proptest! {
         let kind = if spm {
             TokenizerKind::Spm
         } else {
-            TokenizerKind::Bpe { spelling: BpeSpelling::ByteMap, pre: PreTokenizer::default(), merges: lines, ignore_merges }
+            TokenizerKind::Bpe { pre: PreTokenizer::default(), merges: lines, ignore_merges }
         };
         let special = SpecialTokens {
             bos: ids[0], eos: ids[1], eot: ids[2], eom: ids[3], unk: ids[4], pad: ids[5],

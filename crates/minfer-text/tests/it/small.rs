@@ -1,8 +1,6 @@
 //! Small vocabularies made by hand: takes nothing, gives specifications.
 
-use minfer_text::{
-    BpeSpelling, Merges, PreTokenizer, SpecialTokens, TokenKind, TokenTable, TokenizerKind, TokenizerSpec,
-};
+use minfer_text::{Merges, PreTokenizer, SpecialTokens, TokenKind, TokenTable, TokenizerKind, TokenizerSpec};
 
 /// The character that spells a byte in byte-level vocabularies.
 pub fn spelled_byte(byte: u8) -> char {
@@ -53,12 +51,7 @@ pub fn bpe(pre: &str, ignore_merges: bool) -> TokenizerSpec {
     let eos = special("<|im_end|>", TokenKind::Control);
     special("<tool>", TokenKind::UserDefined);
     TokenizerSpec {
-        kind: TokenizerKind::Bpe {
-            spelling: BpeSpelling::ByteMap,
-            pre: PreTokenizer::from_name(pre).unwrap(),
-            merges,
-            ignore_merges,
-        },
+        kind: TokenizerKind::Bpe { pre: PreTokenizer::from_name(pre).unwrap(), merges, ignore_merges },
         tokens,
         special: SpecialTokens { bos: Some(bos), eos: Some(eos), ..SpecialTokens::default() },
         add_bos: true,
