@@ -37,7 +37,7 @@ mod utf8;
 mod vocab;
 mod words;
 
-pub use chat::{ChatInput, ChatLimits, ChatTemplate, Message, Prompt};
+pub use chat::{ChatInput, ChatLimits, ChatTemplate, Message, Prompt, builtin_template, builtin_template_names};
 pub use decode::{StreamDecoder, Utf8Stream};
 pub use end_tokens::{EndSource, EndToken};
 pub use error::TextError;

@@ -5,6 +5,7 @@ mod eval;
 mod graph;
 mod inspect;
 mod run;
+mod template;
 mod text;
 mod tokenize;
 
@@ -21,6 +22,7 @@ pub fn run(command: Command) -> anyhow::Result<Outcome> {
         Command::Inspect(settings) => inspect::inspect(&settings),
         Command::Graph(settings) => graph::graph(&settings),
         Command::Tokenize(settings) => tokenize::tokenize(&settings),
+        Command::Template(settings) => template::template(&settings),
         Command::Bench(settings) => bench::bench(&settings),
         Command::Eval(settings) => eval::eval(&settings),
     }

@@ -10,6 +10,7 @@
 //! gives nothing instead of an error; `'x'|safe + y` does not escape `y`; a float that is
 //! joined to a string with `~` keeps Rust's spelling (`1e20`, not `1e+20`).
 
+mod builtin;
 mod clock;
 mod generation;
 mod guard;
@@ -22,11 +23,15 @@ use std::io;
 use minijinja::syntax::SyntaxConfig;
 use minijinja::{Environment, Error, ErrorKind, Value};
 
+pub use builtin::{builtin_template, builtin_template_names};
 pub use guard::Prompt;
 
 use crate::{TextError, Tokenizer};
 
 const NAME: &str = "chat_template";
+/// What messages call the reasoning before an answer; templates read the first, some the second.
+const REASONING: [&str; 3] = ["reasoning_content", THINKING, "reasoning"];
+const THINKING: &str = "thinking";
 
 /// A compiled chat template.
 #[derive(Debug)]
@@ -68,7 +73,8 @@ pub struct Message {
     /// A string, a list of parts or null.
     #[serde(default)]
     pub content: serde_json::Value,
-    /// All other fields, in order.
+    /// All other fields, in order. Reasoning under one of its names is given to the template as `reasoning_content` and,
+    /// unless that is there, as `thinking`.
     #[serde(flatten)]
     pub extra: serde_json::Map<String, serde_json::Value>,
 }
@@ -208,8 +214,17 @@ fn context(
     for message in input.messages {
         let role = serde_json::Value::String(message.role.clone());
         let mut fields = vec![("role", to_value(&role)?), ("content", to_value(&message.content)?)];
-        for (name, value) in &message.extra {
+        let reasoning = REASONING.iter().filter_map(|name| message.extra.get(*name)).find(|value| !value.is_null());
+        if let Some(reasoning) = reasoning
+            && !message.extra.contains_key(THINKING)
+        {
+            fields.push((THINKING, to_value(reasoning)?));
+        }
+        for (name, value) in message.extra.iter().filter(|(name, _)| reasoning.is_none() || *name != REASONING[0]) {
             fields.push((name, to_value(value)?));
+        }
+        if let Some(reasoning) = reasoning {
+            fields.push((REASONING[0], to_value(reasoning)?));
         }
         messages.push(Value::from_pairs(fields));
     }

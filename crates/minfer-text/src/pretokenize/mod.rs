@@ -48,6 +48,11 @@ impl PreTokenizer {
         self.0.adds_bos
     }
 
+    /// Whether merges of this family start from bytes, and not from characters.
+    pub fn is_byte_level(self) -> bool {
+        self.0.spelling == Spelling::ByteMap
+    }
+
     /// How tokens and merges of this family are spelled.
     pub(crate) fn spelling(self) -> Spelling {
         self.0.spelling
