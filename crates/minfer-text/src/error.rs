@@ -48,7 +48,7 @@ pub enum TextError {
         "{n_missing} bytes that text can hold have no token (the first is 0x{first:02X}), and nothing can stand for them"
     )]
     BytesMissing {
-        /// How many of the bytes that occur in UTF-8.
+        /// How many of the bytes that occur in text.
         n_missing: usize,
         /// The lowest of them.
         first: u8,

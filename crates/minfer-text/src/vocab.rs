@@ -123,7 +123,7 @@ impl Vocab {
     /// The tokens of U+FFFD, for bytes without a token where there is none for unknown text.
     fn replacement(&self) -> Result<Vec<u32>, TextError> {
         let replacement = "\u{fffd}".as_bytes();
-        let mut missing = self.missing_bytes().filter(|&byte| is_in_utf8(byte));
+        let mut missing = self.missing_bytes().filter(|&byte| is_in_text(byte));
         match missing.next() {
             Some(first) if !self.has_bytes(replacement) => {
                 Err(TextError::BytesMissing { n_missing: 1 + missing.count(), first })
@@ -273,9 +273,10 @@ impl Vocab {
     }
 }
 
-/// Whether a byte occurs in UTF-8.
-pub(crate) fn is_in_utf8(byte: u8) -> bool {
-    !matches!(byte, 0xc0 | 0xc1 | 0xf5..)
+/// Whether a byte occurs in text: UTF-8 never has C0, C1 and F5 to FF, and F1 and F2 begin characters from U+40000 to U+BFFFF,
+/// of which none is assigned.
+pub(crate) fn is_in_text(byte: u8) -> bool {
+    !matches!(byte, 0xc0 | 0xc1 | 0xf1 | 0xf2 | 0xf5..)
 }
 
 /// The byte that `<0xNN>` spells.
