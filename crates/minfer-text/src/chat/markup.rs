@@ -93,7 +93,7 @@ fn expression(text: &str, left: &mut usize, out: &mut String) {
             out.push('|');
             out.push_str(FILTER);
             out.push('(');
-            expression(text[at + plus..at + end].trim(), left, out);
+            expression(text[at + plus..at + end].trim_start(), left, out);
             out.push(')');
             at += end;
         }
@@ -115,7 +115,8 @@ fn addend(text: &str) -> Option<(usize, usize)> {
         }
         at += len;
     }
-    Some((start, at)).filter(|_| !text[start..at].trim().is_empty())
+    let end = text[..at].trim_end().len();
+    Some((start, end)).filter(|_| start < end)
 }
 
 /// The filter: a safe string and another, which is escaped unless it is safe as well.
@@ -153,7 +154,7 @@ mod tests {
                 r#"a {{ "x+"|safe|plus_markup(t["a+b"])|plus_markup("}}"|safe)|plus_markup(u | tojson()) }} b"#,
             ),
             ("{%- if f(a | safe + b, c) -%}", "{%- if f(a | safe|plus_markup(b), c) -%}"),
-            ("{{ a|safe + b if c else d }}", "{{ a|safe|plus_markup(b)if c else d }}"),
+            ("{{ a|safe + b if c else d }}", "{{ a|safe|plus_markup(b) if c else d }}"),
             ("{{ a|safe + (b|safe + 'c') }}", "{{ a|safe|plus_markup((b|safe|plus_markup('c'))) }}"),
         ];
         for (source, expected) in cases {
