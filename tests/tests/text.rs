@@ -13,7 +13,8 @@ enum Vocabulary {
     Ids,
     /// It comes without: texts only have to come back.
     RoundTrip,
-    /// It normalises text, so that texts come back changed: they only have to be the same the second time.
+    /// It normalises text, so that texts come back changed: they only have to be the same the second time, where
+    /// no character is unknown.
     Normalised,
     /// Its algorithm is not supported: the key and the value that say so.
     Refused(&'static str, &'static str),
@@ -75,7 +76,8 @@ fn vocabulary(name: &str, end: &str) -> PathBuf {
 fn texts(name: &str) -> Vec<String> {
     let all = read(&vocabulary(name, ".inp"));
     let mut texts: Vec<String> = all.split("\n__ggml_vocab_test__\n").map(str::to_owned).collect();
-    assert_eq!(texts.pop().as_deref(), Some(""), "the last text is followed by a separator");
+    // In most files a separator follows the last text.
+    texts.pop_if(|text| text.is_empty());
     assert!(texts.len() >= N_TEXTS, "{name}: only {} texts", texts.len());
     texts
 }
@@ -130,7 +132,10 @@ fn published_vocabularies_give_the_published_ids() {
             }
             let back = decoded(&tokenizer, &ids);
             let is_same = match vocabulary_is {
-                Normalised => tokenizer.encode(&back, PLAIN) == ids,
+                Normalised => {
+                    let is_unknown = |id| Some(id) == tokenizer.special().unk;
+                    ids.iter().any(|&id| is_unknown(id)) || tokenizer.encode(&back, PLAIN) == ids
+                }
                 _ => back == *text,
             };
             if !is_same {
