@@ -13,13 +13,15 @@ enum Vocabulary {
     Ids,
     /// It comes without: texts only have to come back.
     RoundTrip,
-    /// Its algorithm or its pre-tokenizer is not supported: the key and the value that say so.
+    /// It normalises text, so that texts come back changed: they only have to be the same the second time, where
+    /// no character is unknown.
+    Normalised,
+    /// Its algorithm is not supported: the key and the value that say so.
     Refused(&'static str, &'static str),
 }
 use Vocabulary::*;
 
 const MODEL: &str = "tokenizer.ggml.model";
-const PRE: &str = "tokenizer.ggml.pre";
 
 /// All of them, sorted: a new one in the fetched set fails the test until it has a row.
 const VOCABULARIES: &[(&str, Vocabulary)] = &[
@@ -28,15 +30,15 @@ const VOCABULARIES: &[(&str, Vocabulary)] = &[
     ("bert-bge", Refused(MODEL, "bert")),
     ("command-r", Ids),
     ("deepseek-coder", Ids),
-    ("deepseek-llm", Refused(PRE, "deepseek-llm")),
+    ("deepseek-llm", Ids),
     ("falcon", Ids),
-    ("gemma-4", Refused(MODEL, "gemma4")),
+    ("gemma-4", Ids),
     ("gpt-2", Ids),
     ("gpt-neox", RoundTrip),
     ("llama-bpe", Ids),
     ("llama-spm", Ids),
     ("mpt", Ids),
-    ("nomic-bert-moe", Refused(MODEL, "t5")),
+    ("nomic-bert-moe", Normalised),
     ("phi-3", Ids),
     ("qwen2", Ids),
     ("qwen35", Ids),
@@ -46,7 +48,6 @@ const VOCABULARIES: &[(&str, Vocabulary)] = &[
 
 /// Every vocabulary comes with these or a few more.
 const N_TEXTS: usize = 46;
-const N_TEMPLATES: usize = 70;
 const PLAIN: EncodeOptions = EncodeOptions { add_special: false, parse_special: false };
 
 /// Names of the files in a fetched folder that end so, without that end, sorted.
@@ -75,7 +76,8 @@ fn vocabulary(name: &str, end: &str) -> PathBuf {
 fn texts(name: &str) -> Vec<String> {
     let all = read(&vocabulary(name, ".inp"));
     let mut texts: Vec<String> = all.split("\n__ggml_vocab_test__\n").map(str::to_owned).collect();
-    assert_eq!(texts.pop().as_deref(), Some(""), "the last text is followed by a separator");
+    // In most files a separator follows the last text.
+    texts.pop_if(|text| text.is_empty());
     assert!(texts.len() >= N_TEXTS, "{name}: only {} texts", texts.len());
     texts
 }
@@ -103,7 +105,7 @@ fn published_vocabularies_give_the_published_ids() {
         let file = GgufFile::open(vocabulary(name, "")).unwrap();
         let with_ids = match vocabulary_is {
             Ids => true,
-            RoundTrip => false,
+            RoundTrip | Normalised => false,
             Refused(expected_key, expected) => {
                 match tokenizer_spec(&file) {
                     Err(ModelError::UnsupportedTokenizer { key, got, supported }) => {
@@ -129,7 +131,14 @@ fn published_vocabularies_give_the_published_ids() {
                 }
             }
             let back = decoded(&tokenizer, &ids);
-            if back != *text {
+            let is_same = match vocabulary_is {
+                Normalised => {
+                    let is_unknown = |id| Some(id) == tokenizer.special().unk;
+                    ids.iter().any(|&id| is_unknown(id)) || tokenizer.encode(&back, PLAIN) == ids
+                }
+                _ => back == *text,
+            };
+            if !is_same {
                 wrong.push(format!("{name} {text:?}\n  comes back as {back:?}"));
             }
         }
@@ -138,80 +147,78 @@ fn published_vocabularies_give_the_published_ids() {
     assert!(wrong.is_empty(), "{} differ:\n{}", wrong.len(), wrong.join("\n"));
 }
 
-/// Conversations that a template does not render: which, a part of the error, and why that is right.
-const REFUSALS: &[(&str, &str, &str)] = &[
+/// Rows of ids for texts whose tokenization has been wrong elsewhere: Llama 3, Qwen2, Llama 2, each without begin token.
+const TABLE: &[(&str, [&[u32]; 3])] = &[
     (
-        "fireworks-ai-llama-3-firefunction-v2, plain",
-        "`functions` is undefined",
-        "it needs a variable `functions`, with or without tools",
+        "ied 4 ½ months",
+        [
+            &[1142, 220, 19, 220, 27154, 4038],
+            &[1122, 220, 19, 220, 26062, 3951],
+            &[474, 287, 29871, 29946, 29871, 30226, 7378],
+        ],
+    ),
+    ("", [&[], &[], &[]]),
+    (" ", [&[220], &[220], &[259]]),
+    ("  ", [&[256], &[256], &[1678]]),
+    ("   ", [&[262], &[262], &[268]]),
+    ("\t", [&[197], &[197], &[29871, 12]]),
+    ("\n", [&[198], &[198], &[29871, 13]]),
+    ("\n\n", [&[271], &[271], &[29871, 13, 13]]),
+    ("\n\n\n", [&[1432], &[1406], &[29871, 13, 13, 13]]),
+    ("\t\n", [&[1602], &[1572], &[29871, 12, 13]]),
+    ("Hello world", [&[9906, 1917], &[9707, 1879], &[15043, 3186]]),
+    (" Hello world", [&[22691, 1917], &[21927, 1879], &[29871, 15043, 3186]]),
+    (" Hello, world!", [&[22691, 11, 1917, 0], &[21927, 11, 1879, 0], &[29871, 15043, 29892, 3186, 29991]]),
+    (
+        " this is 🦙.cpp",
+        [
+            &[420, 374, 11410, 99, 247, 13, 11055],
+            &[419, 374, 11162, 99, 247, 13, 10821],
+            &[29871, 445, 338, 29871, 243, 162, 169, 156, 29889, 8223],
+        ],
     ),
     (
-        "fireworks-ai-llama-3-firefunction-v2, multi-turn",
-        "`functions` is undefined",
-        "it needs a variable `functions`, with or without tools",
+        "    Hello\n    Hello",
+        [&[262, 22691, 198, 262, 22691], &[262, 21927, 198, 262, 21927], &[268, 15043, 13, 1678, 15043]],
     ),
-    (
-        "google-gemma-2-2b-it, multi-turn",
-        "refuses this conversation: System role not supported",
-        "the model knows no system role",
-    ),
+    ("\n =", [&[198, 284], &[198, 284], &[29871, 13, 353]]),
+    ("' era", [&[6, 11639], &[6, 11385], &[525, 3152]]),
+    (" (", [&[320], &[320], &[29871, 313]]),
+    ("3", [&[18], &[18], &[29871, 29941]]),
+    ("33", [&[1644], &[18, 18], &[29871, 29941, 29941]]),
+    ("333", [&[8765], &[18, 18, 18], &[29871, 29941, 29941, 29941]]),
+    ("3333", [&[8765, 18], &[18; 4], &[29871, 29941, 29941, 29941, 29941]]),
+    ("33333", [&[8765, 1644], &[18; 5], &[29871, 29941, 29941, 29941, 29941, 29941]]),
 ];
 
-const SYSTEM: &str = "Answer in one word.";
-const QUESTIONS: [&str; 2] = ["What is the capital of France?", "And of Italy?"];
-
-fn plain() -> Vec<Message> {
-    vec![Message::new("user", QUESTIONS[0])]
-}
-
-fn multi_turn() -> Vec<Message> {
-    vec![
-        Message::new("system", SYSTEM),
-        Message::new("user", QUESTIONS[0]),
-        Message::new("assistant", "Paris."),
-        Message::new("user", QUESTIONS[1]),
-    ]
-}
-
 #[test]
-fn published_templates_render_or_refuse() {
-    let names = fetched("templates", ".jinja");
-    assert_eq!(names.len(), N_TEMPLATES, "the fetched set changed");
-    let mut wrong = Vec::new();
-    let mut n_refusals = 0;
-    for name in &names {
-        let source = read(&models_dir().join("templates").join(format!("{name}.jinja")));
-        let template = ChatTemplate::new(&source).unwrap_or_else(|error| panic!("{name}: {error}"));
-        for (conversation, messages) in [("plain", plain()), ("multi-turn", multi_turn())] {
-            let rendered = template.render(&ChatInput {
-                messages: &messages,
-                add_generation_prompt: true,
-                bos_token: "<s>",
-                eos_token: "</s>",
-                now_s: Some(1_735_689_599),
-                ..ChatInput::default()
-            });
-            let case = format!("{name}, {conversation}");
-            let refusal = REFUSALS.iter().find(|(known, ..)| *known == case);
-            match (rendered, refusal) {
-                (Ok(prompt), None) => {
-                    let mut rest = prompt.as_str();
-                    for message in messages.iter().filter(|message| message.role == "user") {
-                        let text = message.content.as_str().unwrap();
-                        match rest.split_once(text) {
-                            Some((_, after)) => rest = after,
-                            None => wrong.push(format!("{case}: no {text:?} where it belongs in {prompt:?}")),
-                        }
-                    }
-                }
-                (Err(error), Some((_, expected, _))) if error.to_string().contains(expected) => n_refusals += 1,
-                (got, expected) => wrong.push(format!("{case}: {got:?}, expected {expected:?}")),
-            }
+fn texts_that_were_wrong_elsewhere() {
+    let tokenizers = ["llama-bpe", "qwen2", "llama-spm"].map(|name| {
+        let file = GgufFile::open(vocabulary(name, "")).unwrap();
+        tokenizer(&file)
+    });
+    for (text, rows) in TABLE {
+        for (tokenizer, expected) in tokenizers.iter().zip(rows) {
+            let ids = tokenizer.encode(text, PLAIN);
+            assert_eq!(ids, *expected, "{text:?}");
+            assert_eq!(decoded(tokenizer, &ids), *text);
         }
     }
-    assert!(wrong.is_empty(), "{} differ:\n{}", wrong.len(), wrong.join("\n"));
-    assert_eq!(n_refusals, REFUSALS.len());
+    let [llama3, ..] = &tokenizers;
+    // A word that is a token wins over all merges; half a character is tokens as well.
+    assert_eq!(llama3.encode(" Việt", PLAIN), [101_798]);
+    assert_eq!(llama3.encode("歪", PLAIN), [15722, 103]);
+    assert_eq!(llama3.encode([0xe6, 0xad], PLAIN), [15722]);
+    let long = ["a".repeat(26_000), "A".repeat(43_000), "Z".repeat(128_000), "\n".repeat(100_000), " ".repeat(100_000)];
+    for tokenizer in &tokenizers {
+        for text in &long {
+            assert_eq!(decoded(tokenizer, &tokenizer.encode(text, PLAIN)), *text);
+        }
+    }
 }
+
+const SYSTEM: &str = "Answer in one word.";
+const QUESTION: &str = "What is the capital of France?";
 
 /// The models, the template of each, and which token opens and closes a turn. A file without a template (a base model) is
 /// tried with its family's.
@@ -266,7 +273,7 @@ fn real_models_keep_user_text_apart_from_control_tokens() {
         // The begin token once where the model wants it, and not where it does not; SmolLM2's is the mark of a turn.
         let begin = if tokenizer.adds_bos() { special.bos } else { None };
         let expected: Vec<u32> = begin.into_iter().chain(turns).collect();
-        assert_eq!(only_controls(&render(QUESTIONS[0])), expected, "{model}");
+        assert_eq!(only_controls(&render(QUESTION)), expected, "{model}");
         let attack: String = controls.iter().map(|&id| format!("{} x", spelled(id))).collect();
         assert_eq!(only_controls(&render(&format!("a {attack}"))), expected, "{model}");
         for &id in controls.iter().step_by(controls.len().div_ceil(200)) {

@@ -1,7 +1,7 @@
 //! Raw values become settings. Takes what was typed and the environment; gives a command whose every number is in its
 //! range; opens no file and does nothing else.
 
-use crate::args::{self, EvalOutput, FitSetting, GraphOutput, TableOutput, TextOutput};
+use crate::args::{self, EvalOutput, FitSetting, GraphOutput, TableOutput, TextOutput, TokenOutput};
 use crate::env::Environment;
 use crate::exit::Failure;
 use crate::memory::{Limit, PROGRAM_BYTES};
@@ -9,6 +9,7 @@ use crate::watch::WatchSettings;
 use minfer::{BackendKind, CacheType, EngineConfig, Fusion, Generate, Sampler, SamplingParams, SimdLevel, Strategy};
 use minfer_engine::Fit;
 use minfer_graph::GraphKind;
+use minfer_text::PreTokenizer;
 use std::ffi::OsString;
 use std::num::NonZeroUsize;
 use std::ops::RangeInclusive;
@@ -32,6 +33,7 @@ pub enum Command {
     Plan(Plan),
     Graph(Graph),
     Tokenize(Tokenize),
+    Template(Template),
     Bench(Bench),
     Eval(Eval),
 }
@@ -55,12 +57,20 @@ pub enum TextSource {
     Stdin,
 }
 
+/// Other words than the file's.
+pub struct Words {
+    pub pre: Option<PreTokenizer>,
+    /// A file or a name.
+    pub chat_template: Option<String>,
+}
+
 /// `minfer run`.
 pub struct Run {
     pub model: PathBuf,
     pub prompt: TextSource,
     pub system: Option<String>,
     pub raw: bool,
+    pub words: Words,
     pub quiet: bool,
     pub n_ctx: Option<u32>,
     pub memory_report: bool,
@@ -111,10 +121,25 @@ pub struct Graph {
 /// `minfer tokenize`.
 pub struct Tokenize {
     pub model: PathBuf,
-    pub source: TextSource,
-    pub add_special: bool,
-    pub parse_special: bool,
-    pub output: TextOutput,
+    pub what: TokenizeWhat,
+    pub words: Words,
+    pub output: TokenOutput,
+}
+
+/// What `minfer tokenize` turns into what.
+pub enum TokenizeWhat {
+    Text { source: TextSource, add_special: bool, parse_special: bool },
+    Chat(PathBuf),
+    Ids { source: TextSource, show_special: bool },
+}
+
+/// `minfer template`.
+pub struct Template {
+    pub model: PathBuf,
+    pub list: bool,
+    pub chat: Option<PathBuf>,
+    /// A file or a name.
+    pub chat_template: Option<String>,
 }
 
 /// `minfer bench`.
@@ -152,12 +177,12 @@ pub fn resolve(raw: args::Command, environment: &Environment) -> Resolved<Comman
         }
         args::Command::Plan(raw) => Command::Plan(plan(raw, environment)?),
         args::Command::Graph(raw) => Command::Graph(graph(raw, environment)?),
-        args::Command::Tokenize(raw) => Command::Tokenize(Tokenize {
+        args::Command::Tokenize(raw) => Command::Tokenize(tokenize(raw)?),
+        args::Command::Template(raw) => Command::Template(Template {
             model: raw.model,
-            source: source(text("--text", raw.text)?, raw.file),
-            add_special: !raw.no_special,
-            parse_special: raw.parse_special,
-            output: raw.output,
+            list: raw.list,
+            chat: raw.chat,
+            chat_template: text("--chat-template", raw.chat_template)?,
         }),
         args::Command::Bench(raw) => Command::Bench(bench(raw, environment)?),
         args::Command::Eval(raw) => Command::Eval(eval(raw, environment)?),
@@ -174,6 +199,7 @@ fn run(raw: args::RunArgs, environment: &Environment) -> Resolved<Run> {
         prompt: source(text("the prompt", raw.prompt)?, None),
         system: text("--system", raw.system)?,
         raw: raw.raw,
+        words: words(raw.words)?,
         quiet: raw.quiet,
         n_ctx: n_ctx(raw.n_ctx)?,
         memory_report: raw.memory_report,
@@ -218,6 +244,33 @@ fn plan(raw: args::LedgerArgs, environment: &Environment) -> Resolved<Plan> {
         html: raw.html,
         json: raw.json,
     }))
+}
+
+fn tokenize(raw: args::TokenizeArgs) -> Resolved<Tokenize> {
+    let given = text("--text", raw.text)?;
+    let what = match raw.chat {
+        Some(path) => TokenizeWhat::Chat(path),
+        None if raw.decode => TokenizeWhat::Ids { source: source(given, raw.file), show_special: raw.show_special },
+        None => TokenizeWhat::Text {
+            source: source(given, raw.file),
+            add_special: !raw.no_special,
+            parse_special: raw.parse_special,
+        },
+    };
+    Ok(Tokenize { model: raw.model, what, words: words(raw.words)?, output: raw.output })
+}
+
+fn words(raw: args::WordArgs) -> Resolved<Words> {
+    let pre = |name: String| {
+        PreTokenizer::from_name(&name).ok_or_else(|| {
+            let known: Vec<&str> = PreTokenizer::names().collect();
+            Failure::new(format!("--pre does not know `{name}`")).hint(format!("it knows {}", known.join(", ")))
+        })
+    };
+    Ok(Words {
+        pre: text("--pre", raw.pre)?.map(pre).transpose()?,
+        chat_template: text("--chat-template", raw.chat_template)?,
+    })
 }
 
 fn graph(raw: args::GraphArgs, environment: &Environment) -> Resolved<Graph> {
@@ -376,13 +429,17 @@ fn text(what: &str, raw: Option<OsString>) -> Resolved<Option<String>> {
 }
 
 /// Ids separated by commas or white space.
-fn ids(list: &str) -> Resolved<Vec<u32>> {
-    let words = list.split([',', ' ', '\t', '\n']).filter(|word| !word.is_empty());
+pub fn ids_of(what: &str, list: &str) -> Resolved<Vec<u32>> {
+    let words = list.split([',', ' ', '\t', '\r', '\n']).filter(|word| !word.is_empty());
     let id = |word: &str| {
-        let wrong = || Failure::new(format!("--ids has `{word}`, expected token ids such as 1,2,3"));
+        let wrong = || Failure::new(format!("{what} has `{word}`, expected token ids such as 1,2,3"));
         word.parse().map_err(|_| wrong())
     };
-    let ids = words.map(id).collect::<Resolved<Vec<u32>>>()?;
+    words.map(id).collect()
+}
+
+fn ids(list: &str) -> Resolved<Vec<u32>> {
+    let ids = ids_of("--ids", list)?;
     if ids.is_empty() {
         return Err(Failure::new("--ids is empty, expected token ids such as 1,2,3"));
     }
@@ -429,6 +486,7 @@ mod tests {
             ("eval m.gguf --ids 1,x", "--ids has `x`, expected"),
             ("eval m.gguf --ids 1,-2", "--ids has `-2`, expected"),
             ("eval m.gguf --ids ,", "--ids is empty"),
+            ("m.gguf hi --pre next-year", "--pre does not know `next-year`"),
             ("graph m.gguf --passes --output dot", "--passes prints text only"),
         ] {
             let message = failure_of(words);

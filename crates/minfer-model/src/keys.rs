@@ -87,5 +87,13 @@ pub(crate) const ADD_BOS: &str = "tokenizer.ggml.add_bos_token";
 pub(crate) const ADD_EOS: &str = "tokenizer.ggml.add_eos_token";
 /// Whether a space goes before the text.
 pub(crate) const ADD_SPACE_PREFIX: &str = "tokenizer.ggml.add_space_prefix";
+/// Whether runs of spaces become one.
+pub(crate) const REMOVE_EXTRA_SPACES: &str = "tokenizer.ggml.remove_extra_whitespaces";
+/// How text is normalised before it is tokenized.
+pub(crate) const CHARSMAP: &str = "tokenizer.ggml.precompiled_charsmap";
+/// What stands for hidden text.
+pub(crate) const MASK_ID: &str = "tokenizer.ggml.mask_token_id";
+/// Names of further chat templates, each under the key of the chat template with its name.
+pub(crate) const CHAT_TEMPLATES: &str = "tokenizer.chat_templates";
 /// The chat template.
 pub(crate) const CHAT_TEMPLATE: &str = "tokenizer.chat_template";

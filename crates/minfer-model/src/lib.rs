@@ -23,7 +23,10 @@ pub use error::{ModelError, Shape2};
 pub use kv::{kv_bytes_per_token, kv_cols};
 pub use role::{Role, Slot};
 pub use spec::{ModelSpec, Options, Rope, Window};
-pub use tokenizer::{TokenizerLoad, TokenizerWarning, chat_template, load_tokenizer, tokenizer_spec};
+pub use tokenizer::{
+    TokenizerLoad, TokenizerWarning, chat_template, load_tokenizer, load_tokenizer_as, named_chat_templates,
+    tokenizer_spec,
+};
 pub use weights::{LayerWeights, Weights};
 
 /// Most layers a file may declare: the bound of the converters and engines in use (`LLAMA_MAX_LAYERS` is 512).

@@ -3,9 +3,12 @@
 mod support;
 
 use minfer_gguf::{Array, GgufFile, GgufWriter, Value, ValueType};
-use minfer_model::{ModelError, TokenizerWarning, chat_template, load_tokenizer, tokenizer_spec};
+use minfer_model::{
+    ModelError, TokenizerWarning, chat_template, load_tokenizer, load_tokenizer_as, named_chat_templates,
+    tokenizer_spec,
+};
 use minfer_testkit::tiny_model;
-use minfer_text::{EncodeOptions, TokenKind, Tokenizer, TokenizerKind};
+use minfer_text::{EncodeOptions, PreTokenizer, Strip, TokenKind, Tokenizer, TokenizerKind};
 use support::{changed, without};
 
 fn sentencepiece(change: impl FnOnce(&mut GgufWriter)) -> GgufFile {
@@ -48,13 +51,23 @@ fn defaults_of_byte_level() {
 }
 
 #[test]
-fn a_missing_pre_tokenizer_is_a_warning_an_unknown_one_an_error() {
+fn a_missing_or_unknown_pre_tokenizer_is_a_warning() {
     let model = tiny_model("llama-f32");
     let missing = load_tokenizer(&without(&model, &["tokenizer.ggml.pre"])).unwrap();
-    assert_eq!(missing.warnings, [TokenizerWarning::MissingPre { key: "tokenizer.ggml.pre" }]);
+    let (key, assumed) = ("tokenizer.ggml.pre", "default");
+    assert_eq!(missing.warnings, [TokenizerWarning::MissingPre { key, assumed }]);
     let unknown = changed(&model, |w| _ = w.set("tokenizer.ggml.pre", "next-year"));
-    let error = tokenizer_spec(&unknown).unwrap_err();
-    assert!(matches!(&error, ModelError::UnsupportedTokenizer { got, .. } if got == "next-year"), "{error}");
+    let got = "next-year".to_owned();
+    assert_eq!(load_tokenizer(&unknown).unwrap().warnings, [TokenizerWarning::UnknownPre { key, got, assumed }]);
+    // The rule that a caller chooses wins, without a word.
+    let qwen2 = PreTokenizer::from_name("qwen2").unwrap();
+    for file in [&unknown, &model.open()] {
+        let chosen = load_tokenizer_as(file, Some(qwen2)).unwrap();
+        assert!(chosen.warnings.is_empty());
+        assert!(matches!(chosen.spec.kind, TokenizerKind::Bpe { pre, .. } if pre == qwen2));
+    }
+    let unused = load_tokenizer_as(&sentencepiece(|_| ()), Some(qwen2)).unwrap();
+    assert_eq!(unused.warnings, [TokenizerWarning::UnusedPre { model: "llama", pre: "qwen2" }]);
     let other = changed(&model, |w| _ = w.set("tokenizer.ggml.model", "bert"));
     assert!(matches!(tokenizer_spec(&other), Err(ModelError::UnsupportedTokenizer { .. })));
 }
@@ -100,4 +113,48 @@ fn a_template_must_be_text() {
     let absent = sentencepiece(|_| ());
     assert_eq!(chat_template(&absent).unwrap(), None);
     assert!(chat_template(&sentencepiece(|w| _ = w.set("tokenizer.chat_template", 1u32))).is_err());
+}
+
+#[test]
+fn further_templates_are_found_by_name() {
+    let file = sentencepiece(|w| {
+        w.set("tokenizer.chat_templates", Array::from_strings(["rag", "absent"]));
+        w.set("tokenizer.chat_template.rag", "x");
+    });
+    assert_eq!(named_chat_templates(&file).unwrap(), [("rag".to_owned(), "x".to_owned())]);
+    assert!(named_chat_templates(&sentencepiece(|_| ())).unwrap().is_empty());
+}
+
+#[test]
+fn tokens_of_phi_3_take_white_space_along() {
+    let strips = |name: &str| {
+        let file = sentencepiece(|w| _ = w.set("general.name", name));
+        tokenizer_spec(&file).unwrap().strips
+    };
+    assert_eq!(strips("Phi-3-mini"), [Strip { id: 2, left: false, right: true }]);
+    assert_eq!(strips("Llama 2"), []);
+}
+
+#[test]
+fn unigram_vocabularies() {
+    let file = sentencepiece(|w| {
+        w.set("tokenizer.ggml.model", "t5").set("tokenizer.ggml.mask_token_id", 3u32);
+        w.set("tokenizer.ggml.precompiled_charsmap", array(ValueType::U8, [0u8, 0, 0, 0]));
+    });
+    let spec = tokenizer_spec(&file).unwrap();
+    assert!(matches!(&spec.kind, TokenizerKind::Unigram { charsmap, merge_spaces: true } if charsmap.len() == 4));
+    assert!(!spec.add_bos && spec.add_eos && spec.add_space_prefix);
+    assert_eq!((spec.special.eos, spec.special.unk), (Some(1), Some(2)));
+    assert_eq!(spec.strips, [Strip { id: 3, left: true, right: false }]);
+}
+
+#[test]
+fn a_byte_level_vocabulary_without_all_bytes_is_told() {
+    let file = sentencepiece(|w| {
+        w.set("tokenizer.ggml.model", "gpt2").set("tokenizer.ggml.pre", "gpt-2");
+        w.set("tokenizer.ggml.merges", Array::from_strings(["a b"]));
+    });
+    let load = load_tokenizer(&file).unwrap();
+    assert_eq!(load.warnings, [TokenizerWarning::BytesMissing { n_missing: 241 }]);
+    assert!(Tokenizer::new(load.spec).is_err(), "no unknown token either");
 }

@@ -9,7 +9,7 @@ use hashbrown::{DefaultHashBuilder, HashTable};
 
 use crate::byte_map;
 use crate::spec::Merges;
-use crate::vocab::{NONE, Vocab};
+use crate::vocab::{NONE, Spelling, Vocab, unescape_spaces};
 
 /// A longer word is cut, so that positions fit 32 bits.
 const MAX_WORD_BYTES: usize = 1 << 30;
@@ -21,7 +21,7 @@ pub(crate) struct Bpe {
     by_pair: HashTable<u32>,
     hasher: DefaultHashBuilder,
     ignore_merges: bool,
-    unk: Option<u32>,
+    spelling: Spelling,
 }
 
 /// Memory that is used again for every word.
@@ -32,9 +32,10 @@ pub(crate) struct Scratch {
     queue: BinaryHeap<Reverse<(u32, u32)>>,
 }
 
-/// A piece of the word in a list that is linked both ways.
+/// A piece of the word in a list that is linked both ways; its index is where it starts.
 #[derive(Clone, Copy)]
 struct Symbol {
+    /// Token of this piece, or [`NONE`].
     id: u32,
     prev: u32,
     next: u32,
@@ -42,7 +43,7 @@ struct Symbol {
 
 impl Bpe {
     /// Merges with a part or result outside the vocabulary can never apply and are dropped.
-    pub(crate) fn new(vocab: &Vocab, merges: &Merges, ignore_merges: bool, unk: Option<u32>) -> Self {
+    pub(crate) fn new(vocab: &Vocab, merges: &Merges, ignore_merges: bool, spelling: Spelling) -> Self {
         let mut pairs = Vec::with_capacity(merges.len());
         let mut text = Vec::new();
         // Most vocabularies list the results of their merges in rank order.
@@ -52,11 +53,11 @@ impl Bpe {
                 continue;
             };
             text.clear();
-            if !byte_map::unspell(left, &mut text) {
+            if !unspell(left, spelling, &mut text) {
                 continue;
             }
             let middle = text.len();
-            if !byte_map::unspell(right, &mut text) {
+            if !unspell(right, spelling, &mut text) {
                 continue;
             }
             let ids = (vocab.find(&text[..middle]), vocab.find(&text[middle..]), vocab.find_near(&text, guess));
@@ -81,7 +82,7 @@ impl Bpe {
                 )
                 .or_insert(rank as u32);
         }
-        Self { merges: pairs, by_pair, hasher, ignore_merges, unk }
+        Self { merges: pairs, by_pair, hasher, ignore_merges, spelling }
     }
 
     /// Appends the ids of one word.
@@ -94,13 +95,12 @@ impl Bpe {
         for chunk in word.chunks(MAX_WORD_BYTES) {
             self.merge(vocab, chunk, scratch);
             let mut at = 0;
-            while let Some(symbol) = scratch.symbols.get(at as usize) {
-                if symbol.id != NONE {
-                    out.push(symbol.id);
-                } else if let Some(unk) = self.unk {
-                    out.push(unk);
+            while let Some(&Symbol { id, next, .. }) = scratch.symbols.get(at as usize) {
+                match id {
+                    NONE => vocab.push_bytes(&chunk[at as usize..chunk.len().min(next as usize)], out),
+                    id => out.push(id),
                 }
-                at = symbol.next;
+                at = next;
             }
         }
     }
@@ -110,15 +110,16 @@ impl Bpe {
         let Scratch { symbols, queue } = scratch;
         symbols.clear();
         queue.clear();
-        let last = word.len() as u32 - 1;
-        symbols.extend((0..).zip(word).map(|(at, &byte)| Symbol {
-            id: vocab.byte_id(byte),
-            prev: if at == 0 { NONE } else { at - 1 },
-            next: if at == last { NONE } else { at + 1 },
-        }));
-        for at in 0..last {
-            let (left, right) = (symbols[at as usize].id, symbols[at as usize + 1].id);
-            queue.extend(self.rank(left, right).map(|rank| Reverse((rank, at))));
+        match self.spelling {
+            Spelling::ByteMap => list_bytes(vocab, word, symbols),
+            Spelling::Sentencepiece => list_characters(vocab, word, symbols),
+        }
+        let mut at = 0;
+        while let Some(&Symbol { id: left, next, .. }) = symbols.get(at as usize)
+            && let Some(right) = symbols.get(next as usize)
+        {
+            queue.extend(self.rank(left, right.id).map(|rank| Reverse((rank, at))));
+            at = next;
         }
         while let Some(Reverse((rank, at))) = queue.pop() {
             let [left, right, merged] = self.merges[rank as usize];
@@ -156,6 +157,42 @@ impl Bpe {
 
     pub(crate) fn heap_bytes(&self) -> usize {
         self.merges.capacity() * size_of::<[u32; 3]>() + self.by_pair.allocation_size()
+    }
+}
+
+fn unspell(text: &[u8], spelling: Spelling, out: &mut Vec<u8>) -> bool {
+    match spelling {
+        Spelling::ByteMap => byte_map::unspell(text, out),
+        Spelling::Sentencepiece => {
+            unescape_spaces(text, out);
+            true
+        }
+    }
+}
+
+fn list_bytes(vocab: &Vocab, word: &[u8], symbols: &mut Vec<Symbol>) {
+    symbols.extend((0..).zip(word).map(|(at, &byte)| Symbol {
+        id: vocab.byte_id(byte),
+        prev: if at == 0 { NONE } else { at - 1 },
+        next: if at as usize + 1 == word.len() { NONE } else { at + 1 },
+    }));
+}
+
+/// One symbol per character; the places of its other bytes are left out of the list. Bytes outside UTF-8 stand alone.
+fn list_characters(vocab: &Vocab, word: &[u8], symbols: &mut Vec<Symbol>) {
+    symbols.resize(word.len(), Symbol { id: NONE, prev: NONE, next: NONE });
+    let (mut start, mut prev) = (0, NONE);
+    let mut push = |len: usize, may_be_token: bool| {
+        let end = start + len;
+        let id = may_be_token.then(|| vocab.find(&word[start..end])).flatten().unwrap_or(NONE);
+        let next = if end == word.len() { NONE } else { end as u32 };
+        symbols[start] = Symbol { id, prev, next };
+        prev = start as u32;
+        start = end;
+    };
+    for chunk in word.utf8_chunks() {
+        chunk.valid().chars().for_each(|c| push(c.len_utf8(), true));
+        chunk.invalid().iter().for_each(|_| push(1, false));
     }
 }
 

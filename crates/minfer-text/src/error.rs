@@ -43,6 +43,24 @@ pub enum TextError {
         /// Number of scores.
         got: usize,
     },
+    /// Some bytes have no token, and neither unknown text nor U+FFFD has one that could stand for them.
+    #[error(
+        "{n_missing} bytes that text can hold have no token (the first is 0x{first:02X}), and nothing can stand for them"
+    )]
+    BytesMissing {
+        /// How many of the bytes that occur in text.
+        n_missing: usize,
+        /// The lowest of them.
+        first: u8,
+    },
+    /// The normalisation table of a Unigram tokenizer is damaged.
+    #[error("the table of normalised characters has {got} bytes where {expected} are needed")]
+    CharsMap {
+        /// Bytes that its header asks for, or of a header.
+        expected: u64,
+        /// Bytes there are.
+        got: u64,
+    },
     /// The chat template does not compile.
     #[error("chat template, line {}: {message}", line.map_or("?".to_owned(), |line| line.to_string()))]
     TemplateSyntax {

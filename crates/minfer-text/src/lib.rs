@@ -6,7 +6,7 @@
 //!
 //! ```text
 //! chat messages --ChatTemplate--> prompt parts --Tokenizer::encode_parts--> ids
-//! ids --StreamDecoder--> text, never half a character
+//! ids --StreamDecoder--> text, never half a character --StopStrings--> text up to a stop string
 //! ```
 //!
 //! # Why not the `tokenizers` crate
@@ -21,21 +21,28 @@
 
 mod bpe;
 mod byte_map;
+mod charsmap;
 mod chat;
 mod decode;
 mod end_tokens;
 mod error;
+mod prefix;
 mod pretokenize;
 mod spec;
 mod special;
 mod spm;
+mod stop;
 mod tokenizer;
+mod unigram;
+mod utf8;
 mod vocab;
+mod words;
 
-pub use chat::{ChatInput, ChatLimits, ChatTemplate, Message, Prompt};
+pub use chat::{ChatInput, ChatLimits, ChatTemplate, Message, Prompt, builtin_template, builtin_template_names};
 pub use decode::{StreamDecoder, Utf8Stream};
 pub use end_tokens::{EndSource, EndToken};
 pub use error::TextError;
 pub use pretokenize::PreTokenizer;
-pub use spec::{Merges, SpecialTokens, TokenKind, TokenTable, TokenizerKind, TokenizerSpec};
+pub use spec::{Merges, SpecialTokens, Strip, TokenKind, TokenTable, TokenizerKind, TokenizerSpec};
+pub use stop::StopStrings;
 pub use tokenizer::{DecodeOptions, EncodeOptions, PromptPart, Tokenizer};

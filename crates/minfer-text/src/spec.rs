@@ -1,6 +1,7 @@
 //! What a tokenizer is made of: takes tokens, scores, merges and ids from whoever reads
 //! files, holds them compactly. Must not know any file format.
 
+use crate::vocab::{Spelling, is_in_text};
 use crate::{PreTokenizer, TextError};
 
 /// Everything [`crate::Tokenizer::new`] needs.
@@ -18,12 +19,45 @@ pub struct TokenizerSpec {
     pub add_eos: bool,
     /// Whether text gets a space in front (SentencePiece): at its start, and where a begin token starts it anew.
     pub add_space_prefix: bool,
+    /// Tokens that take white space next to them along.
+    pub strips: Vec<Strip>,
+}
+
+impl TokenizerSpec {
+    /// How many of the bytes that occur in text have no token of their own: in text they become the unknown token or,
+    /// without one, U+FFFD.
+    pub fn missing_bytes(&self) -> usize {
+        let spelling = match &self.kind {
+            TokenizerKind::Bpe { pre, .. } => pre.spelling(),
+            TokenizerKind::Spm | TokenizerKind::Unigram { .. } => Spelling::Sentencepiece,
+        };
+        let mut has = [false; 256];
+        let ids = 0..self.tokens.len() as u32;
+        let tokens = ids.filter_map(|id| Some((self.tokens.bytes(id)?, self.tokens.kind(id)?)));
+        tokens
+            .filter_map(|(text, kind)| spelling.single_byte(text, kind))
+            .for_each(|byte| has[usize::from(byte)] = true);
+        (0..=255).filter(|&byte| is_in_text(byte) && !has[usize::from(byte)]).count()
+    }
+}
+
+/// A token that takes white space next to it along, where it is recognised in a text: that space is no text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Strip {
+    /// The token; control, unknown or user-defined.
+    pub id: u32,
+    /// White space before it.
+    pub left: bool,
+    /// White space after it.
+    pub right: bool,
 }
 
 /// The tokenizer algorithm.
 #[derive(Debug, Clone)]
 pub enum TokenizerKind {
-    /// Byte-level byte pair encoding: token texts are spelled with the byte map of GPT-2.
+    /// Byte pair encoding by a list of merges. The pre-tokenizer also says how tokens and merges are spelled: one character
+    /// per byte, by the byte map of GPT-2; or UTF-8 with `▁` for a space, where a character that is no token becomes byte
+    /// tokens (`<0xNN>`).
     Bpe {
         /// How text is cut into words before the merges.
         pre: PreTokenizer,
@@ -34,6 +68,14 @@ pub enum TokenizerKind {
     },
     /// SentencePiece BPE: the scores in the token table decide; `▁` spells a space.
     Spm,
+    /// SentencePiece Unigram: the scores in the token table are logarithms of probabilities, and the most likely cut of the
+    /// whole text is taken; `▁` spells a space.
+    Unigram {
+        /// SentencePiece's `precompiled_charsmap`: how text is normalised first; empty for not at all.
+        charsmap: Vec<u8>,
+        /// Whether runs of spaces become one, and those at either end none.
+        merge_spaces: bool,
+    },
 }
 
 /// Ids of tokens with a role; `None` where the model has no such token.
@@ -54,6 +96,11 @@ pub struct SpecialTokens {
 }
 
 impl SpecialTokens {
+    /// The token for unknown text. Some files name the end of sequence there: text never becomes that.
+    pub(crate) fn unk_for_text(&self) -> Option<u32> {
+        self.unk.filter(|unk| ![self.bos, self.eos, self.eot, self.eom].contains(&Some(*unk)))
+    }
+
     /// All roles with their names, in a fixed order.
     pub fn roles(&self) -> [(&'static str, Option<u32>); 6] {
         [

@@ -13,7 +13,6 @@ const MAX_TEXT_BYTES: usize = 1 << 30;
 pub(crate) struct Spm {
     /// Per token, turned so that a better score is a smaller number.
     costs: Vec<u32>,
-    unk: Option<u32>,
 }
 
 /// A piece of the text in a list that is linked both ways.
@@ -52,13 +51,13 @@ impl PartialOrd for Candidate {
 }
 
 impl Spm {
-    pub(crate) fn new(vocab: &Vocab, scores: &[f32], unk: Option<u32>) -> Result<Self, TextError> {
+    pub(crate) fn new(vocab: &Vocab, scores: &[f32]) -> Result<Self, TextError> {
         let n_vocab = vocab.len() as usize;
         if scores.len() < n_vocab {
             return Err(TextError::ScoresMissing { expected: n_vocab, got: scores.len() });
         }
         let costs = scores[..n_vocab].iter().map(|&score| cost(score)).collect();
-        Ok(Self { costs, unk })
+        Ok(Self { costs })
     }
 
     /// Appends the ids of `text`.
@@ -116,14 +115,11 @@ impl Spm {
             }
             let start = symbol.start as usize;
             let piece = &text[start..start + symbol.len as usize];
-            if piece.iter().all(|&byte| vocab.byte_id(byte) != NONE) {
-                out.extend(piece.iter().map(|&byte| vocab.byte_id(byte)));
+            if vocab.has_bytes(piece) {
+                vocab.push_bytes(piece, out);
                 in_unknown = false;
-            } else {
-                if !in_unknown {
-                    out.extend(self.unk);
-                }
-                in_unknown = true;
+            } else if !std::mem::replace(&mut in_unknown, true) {
+                vocab.push_unknown(out);
             }
         }
     }

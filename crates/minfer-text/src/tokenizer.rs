@@ -5,10 +5,13 @@ use std::borrow::Cow;
 
 use crate::bpe::{Bpe, Scratch};
 use crate::end_tokens::{EndToken, end_tokens};
-use crate::spec::{SpecialTokens, TokenKind, TokenizerKind, TokenizerSpec};
+use crate::spec::{SpecialTokens, Strip, TokenKind, TokenizerKind, TokenizerSpec};
 use crate::special::{ControlEdges, SpecialIndex};
 use crate::spm::Spm;
+use crate::unigram::Unigram;
+use crate::utf8::{leading_space, trim_end};
 use crate::vocab::{ESCAPED_SPACE, Spelling, Vocab, unescape_spaces};
+use crate::words::Words;
 use crate::{PreTokenizer, Prompt, TextError};
 
 /// Text ↔ ids for one vocabulary. Immutable; share it by reference.
@@ -20,12 +23,15 @@ pub struct Tokenizer {
     add_bos: bool,
     add_eos: bool,
     add_space_prefix: bool,
+    /// Sorted by id.
+    strips: Vec<Strip>,
     end_tokens: Vec<EndToken>,
 }
 
 enum Model {
     Bpe { pre: PreTokenizer, bpe: Bpe },
     Spm(Spm),
+    Unigram(Unigram),
 }
 
 /// How to encode.
@@ -77,8 +83,9 @@ impl Tokenizer {
     /// Builds the lookup tables. Of tokens with equal bytes the lowest id is used.
     ///
     /// # Errors
-    /// An empty vocabulary, an id outside it, `add_bos` or `add_eos` without that token, or a
-    /// SentencePiece vocabulary with fewer scores than tokens.
+    /// An empty vocabulary, an id outside it, `add_bos` or `add_eos` without that token, a
+    /// SentencePiece vocabulary with fewer scores than tokens, a damaged table of normalised characters, or text that would
+    /// have neither a token nor an unknown token.
     pub fn new(spec: TokenizerSpec) -> Result<Self, TextError> {
         let n_vocab = u32::try_from(spec.tokens.len()).unwrap_or(u32::MAX);
         if n_vocab == 0 {
@@ -96,20 +103,25 @@ impl Tokenizer {
                 return Err(TextError::SpecialMissing { flag, role });
             }
         }
-        let spelling = match spec.kind {
-            TokenizerKind::Bpe { .. } => Spelling::ByteMap,
-            TokenizerKind::Spm => Spelling::Sentencepiece,
+        let spelling = match &spec.kind {
+            TokenizerKind::Bpe { pre, .. } => pre.spelling(),
+            TokenizerKind::Spm | TokenizerKind::Unigram { .. } => Spelling::Sentencepiece,
         };
-        let unk = spec.special.unk;
+        let unk = spec.special.unk_for_text();
         let (bytes, kinds, scores) = spec.tokens.into_parts();
-        let vocab = Vocab::new(&bytes, kinds, spelling)?;
+        let vocab = Vocab::new(&bytes, kinds, spelling, unk)?;
         drop(bytes);
         let model = match spec.kind {
             TokenizerKind::Bpe { pre, merges, ignore_merges } => {
-                Model::Bpe { pre, bpe: Bpe::new(&vocab, &merges, ignore_merges, unk) }
+                Model::Bpe { pre, bpe: Bpe::new(&vocab, &merges, ignore_merges, spelling) }
             }
-            TokenizerKind::Spm => Model::Spm(Spm::new(&vocab, &scores, unk)?),
+            TokenizerKind::Spm => Model::Spm(Spm::new(&vocab, &scores)?),
+            TokenizerKind::Unigram { charsmap, merge_spaces } => {
+                Model::Unigram(Unigram::new(&vocab, &scores, &charsmap, merge_spaces)?)
+            }
         };
+        let mut strips = spec.strips;
+        strips.sort_by_key(|strip| strip.id);
         Ok(Self {
             special_index: SpecialIndex::new(&vocab),
             end_tokens: end_tokens(&vocab, &spec.special),
@@ -119,6 +131,7 @@ impl Tokenizer {
             add_bos: spec.add_bos,
             add_eos: spec.add_eos,
             add_space_prefix: spec.add_space_prefix,
+            strips,
         })
     }
 
@@ -157,7 +170,7 @@ impl Tokenizer {
         if add_special && self.add_bos {
             out.extend(self.special.bos);
         }
-        let mut scratch = Scratch::default();
+        let (mut scratch, mut words) = (Scratch::default(), Words::default());
         let mut spans = spans.iter().peekable();
         let (mut at, mut raw_start, mut starts_text) = (0, 0, true);
         while at < text.len() {
@@ -172,43 +185,66 @@ impl Tokenizer {
             };
             match self.special_index.longest(&self.vocab, &text[at..], control_limit) {
                 Some((id, len)) => {
-                    self.encode_raw(&text[raw_start..at], starts_text, &mut scratch, &mut out);
+                    let strip = self.strip(id);
+                    let mut raw = &text[raw_start..at];
+                    if strip.left {
+                        raw = trim_end(raw);
+                    }
+                    self.encode_raw(raw, starts_text, &mut scratch, &mut words, &mut out);
                     out.push(id);
                     starts_text = self.special.bos == Some(id);
                     at += len;
+                    if strip.right {
+                        at += leading_space(&text[at..]);
+                    }
                     raw_start = at;
                 }
                 None => at += 1,
             }
         }
-        self.encode_raw(&text[raw_start..], starts_text, &mut scratch, &mut out);
+        self.encode_raw(&text[raw_start..], starts_text, &mut scratch, &mut words, &mut out);
         if add_special && self.add_eos {
             out.extend(self.special.eos);
         }
         out
     }
 
+    /// Which white space a token takes along.
+    fn strip(&self, id: u32) -> Strip {
+        match self.strips.binary_search_by_key(&id, |strip| strip.id) {
+            Ok(at) => self.strips[at],
+            Err(_) => Strip { id, left: false, right: false },
+        }
+    }
+
     /// Appends the ids of text without special tokens.
-    fn encode_raw(&self, text: &[u8], at_start: bool, scratch: &mut Scratch, out: &mut Vec<u32>) {
+    fn encode_raw(&self, text: &[u8], at_start: bool, scratch: &mut Scratch, words: &mut Words, out: &mut Vec<u32>) {
         if text.is_empty() {
             return;
         }
         match &self.model {
             Model::Bpe { pre, bpe } => {
-                pre.split(text, |word| bpe.encode_word(&self.vocab, word, scratch, out));
+                let mut encode = |word: &[u8]| {
+                    words.encode(word, out, |out| bpe.encode_word(&self.vocab, word, scratch, out));
+                };
+                match pre.spelling() {
+                    Spelling::ByteMap => pre.split(text, encode),
+                    Spelling::Sentencepiece => {
+                        pre.split(&unescaped(text, false), |part| self.vocab.split_at_spaces(part, &mut encode));
+                    }
+                }
             }
             Model::Spm(spm) => {
-                let prefix = self.add_space_prefix && at_start;
-                let mut text = Cow::Borrowed(text);
-                // `▁` in the text is the same as a space to SentencePiece.
-                let escaped = |window: &[u8]| window == ESCAPED_SPACE;
-                if prefix || text.windows(ESCAPED_SPACE.len()).any(escaped) {
-                    let mut plain = Vec::with_capacity(1 + text.len());
-                    plain.extend(prefix.then_some(b' '));
-                    unescape_spaces(&text, &mut plain);
-                    text = Cow::Owned(plain);
-                }
-                spm.encode(&self.vocab, &text, out);
+                let text = unescaped(text, self.add_space_prefix && at_start);
+                self.vocab.split_at_spaces(&text, |word| {
+                    words.encode(word, out, |out| spm.encode(&self.vocab, word, out));
+                });
+            }
+            Model::Unigram(unigram) => {
+                let text = unigram.normalise(&unescaped(text, false), self.add_space_prefix && at_start);
+                self.vocab.split_at_spaces(&text, |word| {
+                    words.encode(word, out, |out| unigram.encode(&self.vocab, word, out));
+                });
             }
         }
     }
@@ -289,11 +325,17 @@ impl Tokenizer {
         self.vocab.len() as usize
     }
 
+    /// Bytes that have no token: in text they become the unknown token, or U+FFFD if there is none. Byte-level vocabularies
+    /// should have none of these; SentencePiece ones may.
+    pub fn missing_bytes(&self) -> Vec<u8> {
+        self.vocab.missing_bytes().collect()
+    }
+
     /// Number of merges in use; 0 for SentencePiece.
     pub fn n_merges(&self) -> usize {
         match &self.model {
             Model::Bpe { bpe, .. } => bpe.n_merges(),
-            Model::Spm(_) => 0,
+            Model::Spm(_) | Model::Unigram(_) => 0,
         }
     }
 
@@ -317,9 +359,11 @@ impl Tokenizer {
         self.vocab.heap_bytes()
             + self.special_index.heap_bytes()
             + self.end_tokens.capacity() * size_of::<EndToken>()
+            + self.strips.capacity() * size_of::<Strip>()
             + match &self.model {
                 Model::Bpe { bpe, .. } => bpe.heap_bytes(),
                 Model::Spm(spm) => spm.heap_bytes(),
+                Model::Unigram(unigram) => unigram.heap_bytes(),
             }
     }
 }
@@ -331,4 +375,16 @@ impl std::fmt::Debug for Tokenizer {
             .field("special", &self.special)
             .finish_non_exhaustive()
     }
+}
+
+/// `text` with each `▁` as a space, which SentencePiece does not tell apart, and with `prefix` one more space in front.
+fn unescaped(text: &[u8], prefix: bool) -> Cow<'_, [u8]> {
+    let is_escaped = |window: &[u8]| window == ESCAPED_SPACE;
+    if !prefix && !text.windows(ESCAPED_SPACE.len()).any(is_escaped) {
+        return Cow::Borrowed(text);
+    }
+    let mut plain = Vec::with_capacity(1 + text.len());
+    plain.extend(prefix.then_some(b' '));
+    unescape_spaces(text, &mut plain);
+    Cow::Owned(plain)
 }

@@ -8,12 +8,28 @@ use crate::spec::{Blob, TokenKind};
 use crate::{TextError, byte_map};
 
 /// How the vocabulary spells bytes.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Spelling {
-    /// One character per byte ([`crate::byte_map`]).
+    /// One character per byte ([`crate::byte_map`]): words are bytes.
     ByteMap,
     /// UTF-8 with `▁` for a space and `<0xNN>` for single bytes.
     Sentencepiece,
+}
+
+impl Spelling {
+    /// The byte that a token stands for, if it is one.
+    pub(crate) fn single_byte(self, token: &[u8], kind: TokenKind) -> Option<u8> {
+        match (self, kind) {
+            (Self::ByteMap, TokenKind::Normal | TokenKind::Unused) => {
+                let mut chars = std::str::from_utf8(token).ok()?.chars();
+                let byte = byte_map::byte_of(chars.next()?);
+                byte.filter(|_| chars.next().is_none())
+            }
+            (Self::ByteMap, TokenKind::UserDefined) => token.first().copied().filter(|_| token.len() == 1),
+            (Self::Sentencepiece, TokenKind::Byte | TokenKind::Normal) => parse_byte_token(token),
+            _ => None,
+        }
+    }
 }
 
 /// Stands for "no token".
@@ -30,12 +46,22 @@ pub(crate) struct Vocab {
     /// Token of each single byte, or [`NONE`].
     byte_ids: Box<[u32; 256]>,
     max_len: usize,
+    /// Bytes that stand before a space in some token.
+    before_space: Box<[bool; 256]>,
+    /// What a byte without a token becomes.
+    unknown: Vec<u32>,
     /// Whether no two tokens that text can become are equal, and none is misspelled.
     is_plain: bool,
 }
 
 impl Vocab {
-    pub(crate) fn new(spelled: &Blob, mut kinds: Vec<TokenKind>, spelling: Spelling) -> Result<Self, TextError> {
+    /// `unk` is the token for text that has none.
+    pub(crate) fn new(
+        spelled: &Blob,
+        mut kinds: Vec<TokenKind>,
+        spelling: Spelling,
+        unk: Option<u32>,
+    ) -> Result<Self, TextError> {
         if kinds.is_empty() {
             return Err(TextError::EmptyVocabulary);
         }
@@ -81,12 +107,54 @@ impl Vocab {
             hasher: DefaultHashBuilder::default(),
             byte_ids: Box::new([NONE; 256]),
             max_len: 0,
+            before_space: Box::new([false; 256]),
+            unknown: unk.into_iter().collect(),
             is_plain: misspelled.is_empty(),
             bytes,
             kinds,
         };
         vocab.index(spelling, &misspelled);
+        if vocab.unknown.is_empty() {
+            vocab.unknown = vocab.replacement()?;
+        }
         Ok(vocab)
+    }
+
+    /// The tokens of U+FFFD, for bytes without a token where there is none for unknown text.
+    fn replacement(&self) -> Result<Vec<u32>, TextError> {
+        let replacement = "\u{fffd}".as_bytes();
+        let mut missing = self.missing_bytes().filter(|&byte| is_in_text(byte));
+        match missing.next() {
+            Some(first) if !self.has_bytes(replacement) => {
+                Err(TextError::BytesMissing { n_missing: 1 + missing.count(), first })
+            }
+            _ => Ok(replacement.iter().map(|&byte| self.byte_id(byte)).collect()),
+        }
+    }
+
+    /// Bytes without a token of their own.
+    pub(crate) fn missing_bytes(&self) -> impl Iterator<Item = u8> {
+        (0..=255).filter(|&byte| self.byte_id(byte) == NONE)
+    }
+
+    /// Whether each of these bytes has a token.
+    pub(crate) fn has_bytes(&self, bytes: &[u8]) -> bool {
+        bytes.iter().all(|&byte| self.byte_id(byte) != NONE)
+    }
+
+    /// Appends the tokens of single bytes; one without is unknown.
+    pub(crate) fn push_bytes(&self, bytes: &[u8], out: &mut Vec<u32>) {
+        for &byte in bytes {
+            match self.byte_id(byte) {
+                NONE => self.push_unknown(out),
+                id => out.push(id),
+            }
+        }
+    }
+
+    /// Appends what stands for unknown text.
+    pub(crate) fn push_unknown(&self, out: &mut Vec<u32>) {
+        out.extend_from_slice(&self.unknown);
     }
 
     /// Fills the tables that lead from bytes to ids. Of equal tokens the lowest id wins, and
@@ -126,6 +194,9 @@ impl Vocab {
             return;
         };
         self.max_len = self.max_len.max(token.len());
+        for pair in token.windows(2).filter(|pair| pair[1] == b' ') {
+            self.before_space[usize::from(pair[0])] = true;
+        }
         let entry = self.by_bytes.entry(
             hasher.hash_one(token),
             |&other| bytes.get(other) == Some(token),
@@ -158,6 +229,21 @@ impl Vocab {
         (0..self.len()).find(|&id| self.bytes.get(id) == Some(text))
     }
 
+    /// Calls `word` with the words of `text`, cut where no token can reach over: before spaces, but after bytes that stand
+    /// before a space in some token. Any way to put tokens together gives the same for the words as for the text.
+    pub(crate) fn split_at_spaces<'a>(&self, text: &'a [u8], mut word: impl FnMut(&'a [u8])) {
+        let mut start = 0;
+        for at in 1..text.len() {
+            if text[at] == b' ' && !self.before_space[usize::from(text[at - 1])] {
+                word(&text[start..at]);
+                start = at;
+            }
+        }
+        if start < text.len() {
+            word(&text[start..]);
+        }
+    }
+
     /// The token of a single byte, or [`NONE`].
     #[inline]
     pub(crate) fn byte_id(&self, byte: u8) -> u32 {
@@ -182,7 +268,15 @@ impl Vocab {
             + self.kinds.capacity() * size_of::<TokenKind>()
             + self.by_bytes.allocation_size()
             + size_of_val(&*self.byte_ids)
+            + size_of_val(&*self.before_space)
+            + self.unknown.capacity() * size_of::<u32>()
     }
+}
+
+/// Whether a byte occurs in text: UTF-8 never has C0, C1 and F5 to FF, and F1 and F2 begin characters from U+40000 to U+BFFFF,
+/// of which none is assigned.
+pub(crate) fn is_in_text(byte: u8) -> bool {
+    !matches!(byte, 0xc0 | 0xc1 | 0xf1 | 0xf2 | 0xf5..)
 }
 
 /// The byte that `<0xNN>` spells.

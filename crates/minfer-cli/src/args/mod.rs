@@ -7,10 +7,10 @@ mod tools;
 
 pub use plan::{FitSetting, LedgerArgs};
 pub use run::{RunArgs, SamplingArgs};
-pub use shared::{Alloc, Backend, CacheType, MemoryArgs, PlanArgs};
+pub use shared::{Alloc, Backend, CacheType, MemoryArgs, PlanArgs, WordArgs};
 pub use tools::{
-    BenchArgs, EvalArgs, EvalOutput, GraphArgs, GraphKind, GraphOutput, InspectArgs, TableOutput, TextOutput,
-    TokenizeArgs,
+    BenchArgs, EvalArgs, EvalOutput, GraphArgs, GraphKind, GraphOutput, InspectArgs, TableOutput, TemplateArgs,
+    TextOutput, TokenOutput, TokenizeArgs,
 };
 
 use clap::{CommandFactory, Parser, Subcommand};
@@ -55,11 +55,17 @@ pub enum Command {
     ///
     /// Reads only the headers of the file and allocates none of what it plans.
     Graph(GraphArgs),
-    /// Turn text into token ids
+    /// Turn text into token ids, and back
     ///
-    /// Begin and end tokens are added as the file says. Spellings of control tokens in the text stay text. Works for files
-    /// that hold only a vocabulary.
+    /// Begin and end tokens are added as the file says. Spellings of control tokens in the text stay text. A conversation
+    /// (--chat) goes through the chat template: what the template writes is read for control tokens, what the messages say
+    /// is not. Works for files that hold only a vocabulary.
     Tokenize(TokenizeArgs),
+    /// Show the chat template, or a conversation in its words
+    ///
+    /// Works for files that hold only a vocabulary. A template that fails or refuses a conversation is an error; no other is
+    /// taken in its place unless --chat-template names it.
+    Template(TemplateArgs),
     /// Measure tokens per second of prefill and decode
     ///
     /// Each round reads P tokens into an empty context and then generates N one by one. One round more is made first and

@@ -1,6 +1,6 @@
 //! `minfer run`. Takes nothing; gives raw values.
 
-use super::shared::{MemoryArgs, PlanArgs};
+use super::shared::{MemoryArgs, PlanArgs, WordArgs};
 use clap::Args;
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -28,6 +28,8 @@ pub struct RunArgs {
     /// Most tokens of the answer [default: until the model ends it or the context is full]
     #[arg(short = 'n', long, value_name = "N")]
     pub n_predict: Option<u64>,
+    #[command(flatten)]
+    pub words: WordArgs,
     #[command(flatten)]
     pub sampling: SamplingArgs,
     #[command(flatten)]

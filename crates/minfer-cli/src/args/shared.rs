@@ -1,6 +1,7 @@
 //! Flags that several commands have. Takes nothing; gives raw values.
 
 use clap::{Args, ValueEnum};
+use std::ffi::OsString;
 
 /// Who computes.
 #[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
@@ -60,6 +61,19 @@ pub struct MemoryArgs {
     /// such as 2GiB; or auto for what is free now [default: all that the machine has, mapped weights not counted]
     #[arg(long, value_name = "SIZE")]
     pub memory: Option<String>,
+}
+
+/// Other words than the file's.
+#[derive(Args, Clone, Debug)]
+#[command(next_help_heading = "Words")]
+pub struct WordArgs {
+    /// Cut text by the rule of this family instead of the file's (`tokenizer.ggml.pre`): for files that name none or a wrong
+    /// one. An unknown name lists all
+    #[arg(long, value_name = "NAME")]
+    pub pre: Option<OsString>,
+    /// Another chat template than the file's: a file with one, or a name from `minfer template --list`
+    #[arg(long, value_name = "FILE|NAME")]
+    pub chat_template: Option<OsString>,
 }
 
 /// How a graph is planned and who runs it.

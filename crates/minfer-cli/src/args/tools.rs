@@ -1,6 +1,6 @@
 //! The commands beside `run`. Takes nothing; gives raw values.
 
-use super::shared::{MemoryArgs, PlanArgs};
+use super::shared::{MemoryArgs, PlanArgs, WordArgs};
 use clap::{ArgGroup, Args, ValueEnum};
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -23,6 +23,17 @@ pub enum TableOutput {
     Json,
     /// Comma-separated values with a header
     Csv,
+}
+
+/// For people or for programs.
+#[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
+pub enum TokenOutput {
+    /// Ids, separated by commas
+    Text,
+    /// A line per token: id, text, bytes and kind
+    Table,
+    /// One JSON object: ids, pieces, bytes in hexadecimal, kinds
+    Json,
 }
 
 /// Forms of a graph.
@@ -85,25 +96,53 @@ pub struct GraphArgs {
 
 /// `minfer tokenize`.
 #[derive(Args, Debug)]
-#[command(group = ArgGroup::new("source").args(["text", "file"]))]
+#[command(group = ArgGroup::new("source").args(["text", "file", "chat"]))]
 pub struct TokenizeArgs {
     /// Model file (.gguf; of a split model the first part)
     pub model: PathBuf,
-    /// The text. Without --text and --file it is read from stdin
+    /// The text. Without --text, --file and --chat it is read from stdin
     #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
     pub text: Option<OsString>,
     /// A file with the text, taken byte for byte
     #[arg(long, value_name = "FILE")]
     pub file: Option<PathBuf>,
+    /// A conversation as JSON: an array of messages, or an object with `messages` and, if there are any, `tools`,
+    /// `add_generation_prompt` (default true) and more variables for the template
+    #[arg(long, value_name = "FILE")]
+    pub chat: Option<PathBuf>,
+    /// The other way: the text is ids such as 1,2,3, and their bytes are written
+    #[arg(long, conflicts_with_all = ["chat", "no_special", "parse_special"])]
+    pub decode: bool,
+    /// With --decode: write control tokens as they are spelled, not as nothing
+    #[arg(long, requires = "decode")]
+    pub show_special: bool,
     /// Leave begin and end tokens out
-    #[arg(long)]
+    #[arg(long, conflicts_with = "chat")]
     pub no_special: bool,
     /// Take the spelling of a control token in the text for that token
-    #[arg(long)]
+    #[arg(long, conflicts_with = "chat")]
     pub parse_special: bool,
-    /// For people or for programs: ids, with JSON also the text of each
-    #[arg(long, value_enum, default_value_t = TextOutput::Text)]
-    pub output: TextOutput,
+    #[command(flatten)]
+    pub words: WordArgs,
+    /// Ids, or more about each token
+    #[arg(long, value_enum, default_value_t = TokenOutput::Text)]
+    pub output: TokenOutput,
+}
+
+/// `minfer template`.
+#[derive(Args, Debug)]
+pub struct TemplateArgs {
+    /// Model file (.gguf; of a split model the first part)
+    pub model: PathBuf,
+    /// List the names that --chat-template takes: templates of the file, then built-in ones
+    #[arg(long, conflicts_with_all = ["chat", "chat_template"])]
+    pub list: bool,
+    /// Render a conversation instead, given as JSON: see `minfer tokenize --help`
+    #[arg(long, value_name = "FILE")]
+    pub chat: Option<PathBuf>,
+    /// Another chat template than the file's: a file with one, or a name from --list
+    #[arg(long, value_name = "FILE|NAME")]
+    pub chat_template: Option<OsString>,
 }
 
 /// `minfer bench`.

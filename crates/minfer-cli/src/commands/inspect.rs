@@ -190,8 +190,12 @@ fn short(value: f32) -> Json {
 
 fn tokenizer_kind(spec: &TokenizerSpec) -> String {
     match &spec.kind {
-        TokenizerKind::Bpe { pre, merges, .. } => format!("byte-level BPE ({pre:?}, {} merges)", merges.len()),
+        TokenizerKind::Bpe { pre, merges, .. } => {
+            let level = if pre.is_byte_level() { "byte-level BPE" } else { "BPE" };
+            format!("{level} ({}, {} merges)", pre.name(), merges.len())
+        }
         TokenizerKind::Spm => "SentencePiece".into(),
+        TokenizerKind::Unigram { .. } => "SentencePiece Unigram".into(),
     }
 }
 

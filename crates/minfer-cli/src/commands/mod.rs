@@ -6,6 +6,7 @@ mod graph;
 mod inspect;
 mod plan;
 mod run;
+mod template;
 mod text;
 mod tokenize;
 
@@ -25,6 +26,7 @@ pub fn run(command: Command) -> anyhow::Result<Outcome> {
         Command::Plan(settings) => plan::plan(&settings),
         Command::Graph(settings) => graph::graph(&settings),
         Command::Tokenize(settings) => tokenize::tokenize(&settings),
+        Command::Template(settings) => template::template(&settings),
         Command::Bench(settings) => bench::bench(&settings),
         Command::Eval(settings) => eval::eval(&settings),
     }

@@ -1,5 +1,6 @@
 //! `minfer run`: a prompt becomes an answer. The answer goes to stdout as it comes, everything else to stderr.
 
+use super::template::{chosen_template, in_file};
 use super::text::read_prompt;
 use super::{admitted, backend_words, backends};
 use crate::describe;
@@ -14,7 +15,9 @@ use minfer::{
     chat_prompt, text_prompt,
 };
 use minfer_graph::{to_dot, to_json};
+use minfer_model::load_tokenizer_as;
 use minfer_plan::{Plan, annotations, plan_text};
+use minfer_text::Tokenizer;
 use std::fs::File;
 use std::io::{self, Write};
 use std::ops::ControlFlow;
@@ -32,7 +35,7 @@ pub fn run(settings: Run) -> Result<Outcome> {
     if text.is_empty() {
         return Err(EngineError::EmptyPrompt.into());
     }
-    let model = Arc::new(Model::open(&settings.model)?);
+    let model = Arc::new(open(&settings)?);
     model.warnings.iter().for_each(|warning| output::warn(warning));
     let prompt = prompt(&model, text, &settings)?;
     let choice = choose_context(&model, &prompt, &settings)?;
@@ -62,6 +65,20 @@ pub fn run(settings: Run) -> Result<Outcome> {
     Ok(Outcome::Done)
 }
 
+/// The model, with other words than the file's if they were asked for.
+fn open(settings: &Run) -> Result<Model> {
+    let mut model = Model::open(&settings.model).or_else(|error| in_file(&settings.model, Err(error)))?;
+    if let Some(pre) = settings.words.pre {
+        let loaded = in_file(&settings.model, load_tokenizer_as(&model.file, Some(pre)))?;
+        model.warnings = loaded.warnings.iter().map(ToString::to_string).collect();
+        model.tokenizer = in_file(&settings.model, Tokenizer::new(loaded.spec))?;
+    }
+    if let Some(choice) = &settings.words.chat_template {
+        model.chat_template = Some(chosen_template(&model.file, &settings.model, choice)?);
+    }
+    Ok(model)
+}
+
 /// The prompt in the words of the model's chat template, unless it has none or none is wanted.
 fn prompt(model: &Model, text: String, settings: &Run) -> Result<Prompt> {
     if settings.raw {
@@ -79,7 +96,10 @@ fn prompt(model: &Model, text: String, settings: &Run) -> Result<Prompt> {
     }
     let system = settings.system.as_ref().map(|system| Message::new("system", system.as_str()));
     let messages: Vec<Message> = system.into_iter().chain([Message::new("user", text)]).collect();
-    Ok(chat_prompt(model, &messages)?)
+    match chat_prompt(model, &messages) {
+        Err(minfer::Error::Text(error)) => in_file(&settings.model, Err(error)),
+        other => Ok(other?),
+    }
 }
 
 /// Room for the prompt, and for the answer where its length is known.

@@ -7,13 +7,15 @@
 //! exponentially long. The environment is the one Hugging Face's libraries give to
 //! templates (`trim_blocks`, `lstrip_blocks`, loop controls, Python's string methods,
 //! `raise_exception`, `strftime_now`, their `tojson`). Known differences: iterating in `None`
-//! gives nothing instead of an error; `'x'|safe + y` does not escape `y`; a float that is
-//! joined to a string with `~` keeps Rust's spelling (`1e20`, not `1e+20`).
+//! gives nothing instead of an error; `x.items` without a call is the field of that name and never the method; a float
+//! that is joined to a string with `~` keeps Rust's spelling (`1e20`, not `1e+20`).
 
+mod builtin;
 mod clock;
 mod generation;
 mod guard;
 mod json;
+mod markup;
 mod methods;
 mod stack;
 
@@ -22,11 +24,15 @@ use std::io;
 use minijinja::syntax::SyntaxConfig;
 use minijinja::{Environment, Error, ErrorKind, Value};
 
+pub use builtin::{builtin_template, builtin_template_names};
 pub use guard::Prompt;
 
 use crate::{TextError, Tokenizer};
 
 const NAME: &str = "chat_template";
+/// What messages call the reasoning before an answer; templates read the first, some the second.
+const REASONING: [&str; 3] = ["reasoning_content", THINKING, "reasoning"];
+const THINKING: &str = "thinking";
 
 /// A compiled chat template.
 #[derive(Debug)]
@@ -68,7 +74,8 @@ pub struct Message {
     /// A string, a list of parts or null.
     #[serde(default)]
     pub content: serde_json::Value,
-    /// All other fields, in order.
+    /// All other fields, in order. Reasoning under one of its names is given to the template as `reasoning_content` and,
+    /// unless that is there, as `thinking`.
     #[serde(flatten)]
     pub extra: serde_json::Map<String, serde_json::Value>,
 }
@@ -196,7 +203,8 @@ fn environment(source: &str, limits: ChatLimits) -> Result<Environment<'static>,
     // They indent: the size of what they print is the square of the depth, and no limit counts it in time.
     env.remove_filter("pprint");
     env.remove_global("debug");
-    env.add_template_owned(NAME, generation::strip(source)).map_err(failed)?;
+    env.add_filter(markup::FILTER, markup::plus);
+    env.add_template_owned(NAME, markup::rewrite(&generation::strip(source))).map_err(failed)?;
     Ok(env)
 }
 
@@ -208,8 +216,17 @@ fn context(
     for message in input.messages {
         let role = serde_json::Value::String(message.role.clone());
         let mut fields = vec![("role", to_value(&role)?), ("content", to_value(&message.content)?)];
-        for (name, value) in &message.extra {
+        let reasoning = REASONING.iter().filter_map(|name| message.extra.get(*name)).find(|value| !value.is_null());
+        if let Some(reasoning) = reasoning
+            && !message.extra.contains_key(THINKING)
+        {
+            fields.push((THINKING, to_value(reasoning)?));
+        }
+        for (name, value) in message.extra.iter().filter(|(name, _)| reasoning.is_none() || *name != REASONING[0]) {
             fields.push((name, to_value(value)?));
+        }
+        if let Some(reasoning) = reasoning {
+            fields.push((REASONING[0], to_value(reasoning)?));
         }
         messages.push(Value::from_pairs(fields));
     }

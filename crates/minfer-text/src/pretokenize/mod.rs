@@ -5,105 +5,106 @@
 //! every piece again. Every pass is a linear scanner without backtracking; bytes that are
 //! not UTF-8 count as symbols.
 
+mod class;
+mod ranges;
 mod scan;
+mod table;
 
 use scan::Pass;
+use table::{Row, TABLE};
 
-/// A pre-tokenizer, by the family of models it was made for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum PreTokenizer {
-    /// SmolLM, StarCoder and others: each digit alone, then as GPT-2.
-    Smollm,
-    /// Qwen2, Qwen3: as Llama 3, but each digit alone.
-    Qwen2,
-    /// Qwen 3.5: as Qwen2, but combining marks belong to words.
-    Qwen35,
-    /// Llama 3: digits in groups of up to three.
-    LlamaBpe,
-    /// GPT-2.
-    Gpt2,
-    /// Falcon: punctuation runs, GPT-2, digits in groups of three.
-    Falcon,
-    /// DeepSeek-Coder: line ends, letters, punctuation, CJK and each digit alone.
-    DeepseekCoder,
-    /// Files that name no other: punctuation runs, GPT-2, digits in groups of three.
-    Default,
-}
+use crate::vocab::Spelling;
 
-/// Names as model files spell them, one row each.
-const NAMES: &[(&str, PreTokenizer)] = &[
-    ("default", PreTokenizer::Default),
-    ("gpt-2", PreTokenizer::Gpt2),
-    ("gpt2", PreTokenizer::Gpt2),
-    ("phi-2", PreTokenizer::Gpt2),
-    ("mpt", PreTokenizer::Gpt2),
-    ("olmo", PreTokenizer::Gpt2),
-    ("jina-es", PreTokenizer::Gpt2),
-    ("jina-de", PreTokenizer::Gpt2),
-    ("smollm", PreTokenizer::Smollm),
-    ("starcoder", PreTokenizer::Smollm),
-    ("refact", PreTokenizer::Smollm),
-    ("command-r", PreTokenizer::Smollm),
-    ("codeshell", PreTokenizer::Smollm),
-    ("exaone", PreTokenizer::Smollm),
-    ("llama-bpe", PreTokenizer::LlamaBpe),
-    ("llama3", PreTokenizer::LlamaBpe),
-    ("llama-v3", PreTokenizer::LlamaBpe),
-    ("smaug-bpe", PreTokenizer::LlamaBpe),
-    ("dbrx", PreTokenizer::LlamaBpe),
-    ("falcon3", PreTokenizer::LlamaBpe),
-    ("qwen2", PreTokenizer::Qwen2),
-    ("deepseek-r1-qwen", PreTokenizer::Qwen2),
-    ("stablelm2", PreTokenizer::Qwen2),
-    ("hunyuan", PreTokenizer::Qwen2),
-    ("qwen35", PreTokenizer::Qwen35),
-    ("falcon", PreTokenizer::Falcon),
-    ("deepseek-coder", PreTokenizer::DeepseekCoder),
-];
+/// A rule of cutting text, by the family of models it was made for; one row of one table.
+#[derive(Clone, Copy)]
+pub struct PreTokenizer(&'static Row);
 
 impl PreTokenizer {
-    /// The pre-tokenizer of this name; `None` for a name this table does not hold.
+    /// What is assumed for files that name no rule.
+    pub const DEFAULT_NAME: &'static str = "default";
+
+    /// The pre-tokenizer of this name, as model files spell it; `None` for a name the table does not hold.
     pub fn from_name(name: &str) -> Option<Self> {
-        NAMES.iter().find_map(|&(known, pre)| (known == name).then_some(pre))
+        TABLE.iter().find(|row| row.names.contains(&name)).map(Self)
     }
 
     /// Every name [`Self::from_name`] knows.
     pub fn names() -> impl Iterator<Item = &'static str> {
-        NAMES.iter().map(|&(name, _)| name)
+        TABLE.iter().flat_map(|row| row.names).copied()
     }
 
-    fn passes(self) -> &'static [Pass] {
-        match self {
-            Self::Gpt2 => &[Pass::Gpt2],
-            Self::Smollm => &[Pass::EachNumber, Pass::Gpt2],
-            Self::LlamaBpe => &[Pass::Cl100k { max_digits: 3, marks_are_letters: false }],
-            Self::Qwen2 => &[Pass::Cl100k { max_digits: 1, marks_are_letters: false }],
-            Self::Qwen35 => &[Pass::Cl100k { max_digits: 1, marks_are_letters: true }],
-            Self::Falcon => &[Pass::PunctuationRuns { backtick: true }, Pass::Gpt2, Pass::AsciiDigitTriples],
-            Self::DeepseekCoder => {
-                &[Pass::EachNewline, Pass::SpacedLetters, Pass::SpacedPunctuation, Pass::CjkRuns, Pass::EachNumber]
-            }
-            Self::Default => {
-                &[Pass::PunctuationRuns { backtick: false }, Pass::Gpt2, Pass::NumberRuns, Pass::AsciiDigitTriples]
-            }
-        }
+    /// The first name of the rule.
+    pub fn name(self) -> &'static str {
+        self.0.names[0]
+    }
+
+    /// Whether models of this family take a word that is a token as a whole, before any merge.
+    pub fn takes_whole_words(self) -> bool {
+        self.0.whole_words
+    }
+
+    /// Whether models of this family begin a text with the first token, where their file does not say.
+    pub fn adds_bos(self) -> bool {
+        self.0.adds_bos
+    }
+
+    /// Whether merges of this family start from bytes, and not from characters.
+    pub fn is_byte_level(self) -> bool {
+        self.0.spelling == Spelling::ByteMap
+    }
+
+    /// How tokens and merges of this family are spelled.
+    pub(crate) fn spelling(self) -> Spelling {
+        self.0.spelling
     }
 
     /// Calls `word` with each word of `text`, in order; the words are the whole text.
     pub fn split<'a>(self, text: &'a [u8], mut word: impl FnMut(&'a [u8])) {
-        split(self.passes(), text, &mut word);
+        if !text.is_empty() {
+            split(self.0.passes, text, &mut word);
+        }
+    }
+}
+
+impl Default for PreTokenizer {
+    /// The rule for files that name none.
+    fn default() -> Self {
+        Self(&TABLE[0])
+    }
+}
+
+impl PartialEq for PreTokenizer {
+    fn eq(&self, other: &Self) -> bool {
+        self.name() == other.name()
+    }
+}
+
+impl Eq for PreTokenizer {}
+
+impl std::fmt::Debug for PreTokenizer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "PreTokenizer({})", self.name())
     }
 }
 
 fn split<'a>(passes: &[Pass], text: &'a [u8], word: &mut dyn FnMut(&'a [u8])) {
-    let Some((pass, passes)) = passes.split_first() else {
-        return word(text);
-    };
-    let mut rest = text;
-    while !rest.is_empty() {
-        let (piece, after) = rest.split_at(pass.next_len(rest));
-        split(passes, piece, word);
-        rest = after;
+    match passes {
+        [] => word(text),
+        [pass, passes @ ..] => pass.split(text, &mut |piece| split(passes, piece, word)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_unique() {
+        let mut names: Vec<&str> = PreTokenizer::names().collect();
+        let n = names.len();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), n);
+        assert_eq!(PreTokenizer::from_name(PreTokenizer::DEFAULT_NAME), Some(PreTokenizer::default()));
     }
 }

@@ -1,141 +1,213 @@
-//! The scanners: each takes the rest of a text and gives the length of its next piece.
-//! Must not know which model uses it.
+//! The scanners: each takes the rest of a text and gives the length of its next piece. Must not know which model uses it.
 //!
-//! The patterns in the docs are the published ones; `L`, `N`, `P` are Unicode general
-//! categories and `\s` is White_Space.
+//! A pattern is a list of alternatives, tried in order at each position as a regular-expression engine does; the docs
+//! give the expression each stands for. All are linear: none backtracks over more than the run it has just read.
 
-use unicode_properties::{GeneralCategoryGroup, UnicodeGeneralCategory};
+use super::class::{Ranges, Set, first, is_in};
+use crate::utf8::first_char;
 
 /// One way to cut a text.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug)]
 pub(super) enum Pass {
-    /// `'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+`
-    Gpt2,
-    /// `(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,max_digits}|`
-    /// ` ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`, where `L` may include the marks `M`.
-    Cl100k { max_digits: usize, marks_are_letters: bool },
-    /// `\p{N}`
-    EachNumber,
-    /// `\p{N}+`
-    NumberRuns,
-    /// `[0-9][0-9][0-9]`
-    AsciiDigitTriples,
-    /// `[\p{P}\$\+<=>\^~\|]+`, where the set may include the backtick.
-    PunctuationRuns { backtick: bool },
-    /// `[\r\n]`
-    EachNewline,
-    /// `\s?\p{L}+`
-    SpacedLetters,
-    /// `\s?\p{P}+`
-    SpacedPunctuation,
-    /// `[一-龥ࠀ-一가-퟿]+`
-    CjkRuns,
+    /// Pieces are what the first alternative that matches takes, and all text between two matches.
+    Match(&'static [Alternative]),
+    /// Runs of the set in threes, counted from their right end; all text between two runs is a piece.
+    ThreesFromTheRight { set: Set, edges: Edges },
+    /// White space without line ends in powers of two of at most 512, the largest first.
+    SpacesInPowersOfTwo,
 }
 
-/// What the patterns tell apart.
+/// Where a run that is cut in threes may stand, and whether it is cut from the text around it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Class {
-    Letter,
-    Number,
-    Space,
-    /// Everything else, bytes outside UTF-8 included.
-    Symbol,
+pub(super) enum Edges {
+    /// Cut from the text on both sides: `\d+`, then `\G(?=(\d{3})+$)`.
+    Cut,
+    /// Only runs that no letter, mark, number or connector follows: `\d{1,3}(?=(?:\d{3})*\b)`.
+    CutAtWordEnd,
+    /// Not cut but before a three: `(?=(\d{3})+(?!\d))`.
+    Joined,
+}
+
+/// A part of a pattern between two `|`.
+#[derive(Debug)]
+pub(super) enum Alternative {
+    /// `'s|'t|'re|'ve|'m|'ll|'d`
+    Contraction { ignore_case: bool },
+    /// `before?body{min,max}after{0,max_after}`
+    Run(Run),
+    /// `first[A-Za-z]+` and the like: both parts must be there.
+    Pair { first: Set, body: Set },
+    /// `before?[ranges]+`
+    Ranges { before: Set, ranges: Ranges },
+    /// `before?[upper]*[lower]+|before?[upper]+[lower]*`, both with a contraction after it if there is one and it is asked for.
+    CasedWord { before: Set, upper: Set, lower: Set, contraction: bool },
+    /// `before?(?:\p{L}\p{M}*(?: \p{L}\p{M}*)*)+`: words with single spaces between them.
+    Phrase { before: Set },
+    /// `\s*[\r\n]+`
+    LineEnd,
+    /// `\s+$`
+    SpacesAtEnd,
+    /// `\s+(?!\S)|\s+`: a run of white space, but its last character is left to the word that follows.
+    Spaces,
+}
+
+/// `before?body{min,max}after{0,max_after}`; an empty set is a part that is not there.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Run {
+    pub(super) before: Set,
+    pub(super) body: Set,
+    pub(super) min: usize,
+    pub(super) max: usize,
+    pub(super) after: Set,
+    pub(super) max_after: usize,
+}
+
+impl Run {
+    /// `body+`
+    pub(super) const fn of(body: Set) -> Self {
+        Self { before: Set::NONE, body, min: 1, max: usize::MAX, after: Set::NONE, max_after: usize::MAX }
+    }
 }
 
 impl Pass {
-    /// Length in bytes of the next piece; not zero unless `rest` is empty. Text between two
-    /// matches of the pattern is a piece too.
-    pub(super) fn next_len(self, rest: &[u8]) -> usize {
-        match self {
-            Self::Gpt2 => gpt2(rest),
-            Self::Cl100k { max_digits, marks_are_letters } => cl100k(rest, max_digits, marks_are_letters),
-            Self::EachNumber => each(rest, |class, _| class == Class::Number),
-            Self::EachNewline => each(rest, is_newline),
-            Self::SpacedLetters => spaced_run(rest, |class, _| class == Class::Letter),
-            Self::SpacedPunctuation => spaced_run(rest, |_, c| c.is_some_and(is_punctuation)),
-            Self::CjkRuns => {
-                either_run(rest, |_, c| matches!(c, Some('\u{800}'..='\u{9fa5}' | '\u{ac00}'..='\u{d7ff}')))
+    /// Calls `word` with each piece of `text`, in order; the pieces are the whole text.
+    pub(super) fn split<'a>(&self, text: &'a [u8], word: &mut dyn FnMut(&'a [u8])) {
+        match *self {
+            Self::Match(alternatives) => split_matches(alternatives, text, word),
+            Self::ThreesFromTheRight { set, edges } => split_threes(set, edges, text, word),
+            Self::SpacesInPowersOfTwo => split_spaces(text, word),
+        }
+    }
+}
+
+fn split_matches<'a>(alternatives: &[Alternative], mut text: &'a [u8], word: &mut dyn FnMut(&'a [u8])) {
+    let mut gap = 0;
+    while gap < text.len() {
+        let rest = &text[gap..];
+        let (class, class_len) = first(rest);
+        match alternatives.iter().find_map(|alternative| alternative.matches(rest, class, class_len)) {
+            Some(len) => {
+                if gap > 0 {
+                    word(&text[..gap]);
+                }
+                word(&rest[..len]);
+                text = &rest[len..];
+                gap = 0;
             }
-            Self::NumberRuns => either_run(rest, |class, _| class == Class::Number),
-            Self::AsciiDigitTriples => {
-                let digits = |window: &[u8]| window.iter().all(u8::is_ascii_digit);
-                match rest.windows(3).position(digits) {
-                    Some(0) => 3,
-                    Some(gap) => gap,
-                    None => rest.len(),
+            None => gap += class_len,
+        }
+    }
+    if gap > 0 {
+        word(text);
+    }
+}
+
+impl Alternative {
+    /// Length in bytes of what it takes at the start of `rest`, whose first character is of `class` and `class_len` long.
+    #[inline]
+    fn matches(&self, rest: &[u8], class: Set, class_len: usize) -> Option<usize> {
+        let after_first = &rest[class_len..];
+        match *self {
+            Self::Contraction { ignore_case } => contraction(rest, ignore_case),
+            Self::Run(Run { before, body, min, max, after, max_after }) => {
+                let at = |start: usize| {
+                    let (len, count) = run_of_at_most(&rest[start..], max, body);
+                    (count >= min).then(|| start + len)
+                };
+                let end = before.has(class).then(|| at(class_len)).flatten();
+                let end = end.or_else(|| body.has(class).then(|| at(0)).flatten())?;
+                Some(if after == Set::NONE { end } else { end + run_of_at_most(&rest[end..], max_after, after).0 })
+            }
+            Self::Pair { first, body } => {
+                let len = if first.has(class) { run(after_first, body) } else { 0 };
+                (len > 0).then_some(class_len + len)
+            }
+            Self::Ranges { before, ranges } => {
+                let at = |start: usize| Some(range_run(&rest[start..], ranges)).filter(|&len| len > 0);
+                let len = before.has(class).then(|| at(class_len)).flatten().map(|len| class_len + len);
+                len.or_else(|| at(0))
+            }
+            Self::CasedWord { before, upper, lower, contraction: with_contraction } => {
+                // The first expression is tried with and without the character before it, then the second.
+                let either = |find: fn(&[u8], Set, Set) -> Option<usize>| {
+                    let at = |start: usize| Some(start + find(&rest[start..], upper, lower)?);
+                    before.has(class).then(|| at(class_len)).flatten().or_else(|| at(0))
+                };
+                let end = either(lower_ended).or_else(|| either(upper_started))?;
+                let tail = if with_contraction { contraction(&rest[end..], true) } else { None };
+                Some(end + tail.unwrap_or(0))
+            }
+            Self::Phrase { before } => {
+                let len = if before.has(class) { phrase(after_first) } else { 0 };
+                match len {
+                    0 => Some(phrase(rest)).filter(|&len| len > 0),
+                    len => Some(class_len + len),
                 }
             }
-            Self::PunctuationRuns { backtick } => either_run(rest, |_, c| {
-                c.is_some_and(|c| is_punctuation(c) || is_ascii_math(c) || backtick && c == '`')
-            }),
-        }
-    }
-}
-
-fn gpt2(rest: &[u8]) -> usize {
-    if let Some(len) = contraction(rest, false) {
-        return len;
-    }
-    let space = usize::from(rest.first() == Some(&b' '));
-    let body = &rest[space..];
-    match class(body) {
-        Some(wanted) if wanted != Class::Space => space + run(body, |class, _| class == wanted),
-        _ => whitespace(rest),
-    }
-}
-
-fn cl100k(rest: &[u8], max_digits: usize, marks_are_letters: bool) -> usize {
-    if let Some(len) = contraction(rest, true) {
-        return len;
-    }
-    let class = |class: Class, c: Option<char>| match c {
-        Some(c) if marks_are_letters && class == Class::Symbol && is_mark(c) => Class::Letter,
-        _ => class,
-    };
-    let is_letter = |of, c| class(of, c) == Class::Letter;
-    let (first, first_len) = decode(rest);
-    match class(class_of(first), first) {
-        Class::Letter => return run(rest, is_letter),
-        Class::Number => {
-            return run_of_at_most(rest, max_digits, |class, _| class == Class::Number);
-        }
-        Class::Space | Class::Symbol if !is_newline(Class::Space, first) => {
-            let letters = run(&rest[first_len..], is_letter);
-            if letters > 0 {
-                return first_len + letters;
+            Self::LineEnd => {
+                if !Set::SPACE.has(class) {
+                    return None;
+                }
+                let white = run(rest, Set::SPACE);
+                let last = rest[..white].iter().rposition(|byte| matches!(byte, b'\r' | b'\n'))?;
+                Some(last + 1)
             }
+            Self::SpacesAtEnd => (Set::SPACE.has(class) && run(rest, Set::SPACE) == rest.len()).then_some(rest.len()),
+            Self::Spaces => spaces(rest, class),
         }
-        _ => {}
-    }
-    let space = usize::from(first == Some(' '));
-    let symbols = run(&rest[space..], |of, c| class(of, c) == Class::Symbol);
-    if symbols > 0 {
-        let len = space + symbols;
-        return len + run(&rest[len..], is_newline);
-    }
-    // `\s*[\r\n]+` takes the white space up to its last line end.
-    let white = run(rest, |class, _| class == Class::Space);
-    match rest[..white].iter().rposition(|b| matches!(b, b'\r' | b'\n')) {
-        Some(last) => last + 1,
-        None => whitespace(rest),
     }
 }
 
-/// `\s+(?!\S)|\s+`: a run of white space, but the last one is left to the word that follows.
-/// Everything else that no pattern takes is one character.
-fn whitespace(rest: &[u8]) -> usize {
-    let (mut len, mut last) = (0, 0);
-    while let (c, n @ 1..) = decode(&rest[len..])
-        && class_of(c) == Class::Space
+/// `[upper]*[lower]+`
+fn lower_ended(rest: &[u8], upper: Set, lower: Set) -> Option<usize> {
+    let (mut len, mut last_both) = (0, None);
+    while let (class, class_len) = first(&rest[len..])
+        && upper.has(class)
     {
-        len += n;
-        last = n;
+        len += class_len;
+        if lower.has(class) {
+            last_both = Some(len);
+        }
     }
-    match len {
-        0 => decode(rest).1,
-        _ if len == rest.len() || len == last => len,
-        _ => len - last,
+    match run(&rest[len..], lower) {
+        // The first part gives back up to a character that the second takes as well.
+        0 => last_both,
+        lower_len => Some(len + lower_len),
     }
+}
+
+/// `[upper]+[lower]*`, where nothing begins with `[upper]*[lower]+`.
+fn upper_started(rest: &[u8], upper: Set, _lower: Set) -> Option<usize> {
+    Some(run(rest, upper)).filter(|&len| len > 0)
+}
+
+fn phrase(rest: &[u8]) -> usize {
+    let word = |rest: &[u8]| match first(rest) {
+        (class, len) if Set::LETTER.has(class) => len + run(&rest[len..], Set::MARK),
+        _ => 0,
+    };
+    let mut len = 0;
+    loop {
+        let space = usize::from(len > 0 && rest.get(len) == Some(&b' '));
+        match word(&rest[len + space..]) {
+            0 => return len,
+            word_len => len += space + word_len,
+        }
+    }
+}
+
+fn spaces(rest: &[u8], class: Set) -> Option<usize> {
+    if !Set::SPACE.has(class) {
+        return None;
+    }
+    let (mut len, mut last) = (0, 0);
+    while let (class, class_len) = first(&rest[len..])
+        && Set::SPACE.has(class)
+    {
+        len += class_len;
+        last = class_len;
+    }
+    Some(if len == rest.len() || len == last { len } else { len - last })
 }
 
 /// `'s|'t|'re|'ve|'m|'ll|'d`. Ignoring case, U+017F (ſ) folds to `s`.
@@ -157,107 +229,85 @@ fn contraction(rest: &[u8], ignore_case: bool) -> Option<usize> {
     }
 }
 
-/// One character of the set, or all before the next one.
-fn each(rest: &[u8], is_in: impl Fn(Class, Option<char>) -> bool) -> usize {
-    match run(rest, |class, c| !is_in(class, c)) {
-        0 => decode(rest).1,
-        gap => gap,
-    }
-}
-
-/// A run in the set with one white space before it if there is one, or all before the next.
-fn spaced_run(rest: &[u8], is_in: impl Fn(Class, Option<char>) -> bool) -> usize {
-    let mut gap = 0;
-    while let (c, n @ 1..) = decode(&rest[gap..]) {
-        let start = if class_of(c) == Class::Space { gap + n } else { gap };
-        match run(&rest[start..], &is_in) {
-            0 => gap += n,
-            len if gap == 0 => return start + len,
-            _ => return gap,
+fn split_threes<'a>(set: Set, edges: Edges, text: &'a [u8], word: &mut dyn FnMut(&'a [u8])) {
+    // Letters, marks, numbers and connectors (of which only `_` is looked at) make words.
+    let is_word =
+        |rest: &[u8]| rest.first() == Some(&b'_') || Set::LETTER.or(Set::MARK).or(Set::NUMBER).has(first(rest).0);
+    let mut start = 0;
+    let mut cut = |at: usize| {
+        if at > start {
+            word(&text[start..at]);
+            start = at;
         }
+    };
+    let mut at = 0;
+    while at < text.len() {
+        let (len, count) = run_of_at_most(&text[at..], usize::MAX, set);
+        let end = at + len;
+        if count == 0 {
+            at += first(&text[at..]).1;
+            continue;
+        }
+        if edges != Edges::CutAtWordEnd || !is_word(&text[end..]) {
+            let is_cut = edges != Edges::Joined;
+            if is_cut {
+                cut(at);
+            }
+            let mut three = at + run_of_at_most(&text[at..], count % 3, set).0;
+            while three < end {
+                cut(three);
+                three += run_of_at_most(&text[three..], 3, set).0;
+            }
+            if is_cut {
+                cut(end);
+            }
+        }
+        at = end;
     }
-    gap
+    cut(text.len());
 }
 
-/// The run at the start of `rest` that is wholly in or wholly out of the set.
-fn either_run(rest: &[u8], is_in: impl Fn(Class, Option<char>) -> bool) -> usize {
-    match run(rest, &is_in) {
-        0 => run(rest, |class, c| !is_in(class, c)),
-        len => len,
+fn split_spaces<'a>(text: &'a [u8], word: &mut dyn FnMut(&'a [u8])) {
+    let (len, mut count) = run_of_at_most(text, usize::MAX, Set::SPACE.without(Set::NEWLINE));
+    if len < text.len() || text.is_empty() {
+        return word(text);
+    }
+    let mut rest = text;
+    while count > 0 {
+        let take = (1 << count.ilog2()).min(512);
+        let (piece, after) = rest.split_at(run_of_at_most(rest, take, Set::SPACE).0);
+        word(piece);
+        rest = after;
+        count -= take;
     }
 }
 
-fn run(rest: &[u8], is_in: impl Fn(Class, Option<char>) -> bool) -> usize {
-    run_of_at_most(rest, usize::MAX, is_in)
-}
-
-/// Length in bytes of the longest run of at most `max` characters in the set.
-#[inline]
-fn run_of_at_most(rest: &[u8], max: usize, is_in: impl Fn(Class, Option<char>) -> bool) -> usize {
-    let (mut len, mut count) = (0, 0);
-    while count < max
-        && let (c, n @ 1..) = decode(&rest[len..])
-        && is_in(class_of(c), c)
+fn range_run(rest: &[u8], ranges: Ranges) -> usize {
+    let mut len = 0;
+    while let (Some(c), char_len) = first_char(&rest[len..])
+        && is_in(c, ranges)
     {
-        len += n;
-        count += 1;
+        len += char_len;
     }
     len
 }
 
-fn class(rest: &[u8]) -> Option<Class> {
-    (!rest.is_empty()).then(|| class_of(decode(rest).0))
-}
-
-/// The first character and its length; `None` and 1 for a byte that starts none; `None` and
-/// 0 at the end.
+/// Length in bytes of the longest run in the set.
 #[inline]
-fn decode(rest: &[u8]) -> (Option<char>, usize) {
-    let Some(&first) = rest.first() else {
-        return (None, 0);
-    };
-    let len = match first {
-        0..=0x7f => return (Some(char::from(first)), 1),
-        0xc2..=0xdf => 2,
-        0xe0..=0xef => 3,
-        0xf0..=0xf4 => 4,
-        _ => return (None, 1),
-    };
-    let c = rest.get(..len).and_then(|bytes| std::str::from_utf8(bytes).ok()).and_then(|text| text.chars().next());
-    (c, if c.is_some() { len } else { 1 })
+fn run(rest: &[u8], set: Set) -> usize {
+    run_of_at_most(rest, usize::MAX, set).0
 }
 
+/// Length in bytes, and in characters, of the longest run of at most `max` characters in the set.
 #[inline]
-fn class_of(c: Option<char>) -> Class {
-    let Some(c) = c else { return Class::Symbol };
-    match c {
-        'a'..='z' | 'A'..='Z' => Class::Letter,
-        '0'..='9' => Class::Number,
-        _ if c.is_whitespace() => Class::Space,
-        '\0'..='\x7f' => Class::Symbol,
-        _ => match c.general_category_group() {
-            GeneralCategoryGroup::Letter => Class::Letter,
-            GeneralCategoryGroup::Number => Class::Number,
-            _ => Class::Symbol,
-        },
+fn run_of_at_most(rest: &[u8], max: usize, set: Set) -> (usize, usize) {
+    let (mut len, mut count) = (0, 0);
+    while count < max
+        && let (class, class_len) = first(&rest[len..])
+        && set.has(class)
+    {
+        len += class_len;
+        count += 1;
     }
-}
-
-fn is_newline(_: Class, c: Option<char>) -> bool {
-    matches!(c, Some('\r' | '\n'))
-}
-
-fn is_mark(c: char) -> bool {
-    !c.is_ascii() && c.general_category_group() == GeneralCategoryGroup::Mark
-}
-
-fn is_punctuation(c: char) -> bool {
-    match c {
-        'a'..='z' | 'A'..='Z' | '0'..='9' | ' ' => false,
-        _ => c.general_category_group() == GeneralCategoryGroup::Punctuation,
-    }
-}
-
-fn is_ascii_math(c: char) -> bool {
-    matches!(c, '$' | '+' | '<' | '=' | '>' | '^' | '~' | '|')
+    (len, count)
 }

@@ -15,7 +15,7 @@ fn error(spec: TokenizerSpec) -> TextError {
 
 #[test]
 fn empty_vocabularies_are_refused() {
-    let mut spec = small::bpe(PreTokenizer::Gpt2, false);
+    let mut spec = small::bpe("gpt-2", false);
     spec.tokens = TokenTable::new();
     assert_eq!(error(spec), TextError::EmptyVocabulary);
 }
@@ -52,27 +52,51 @@ fn sentencepiece_needs_all_scores() {
     assert_eq!(error(spec), TextError::ScoresMissing { expected, got });
 }
 
+fn one_token(kind: TokenizerKind, unk: Option<u32>) -> Result<Tokenizer, TextError> {
+    let mut tokens = TokenTable::new();
+    tokens.push(b"a", TokenKind::Normal, Some(0.0)).unwrap();
+    Tokenizer::new(TokenizerSpec {
+        kind,
+        tokens,
+        special: SpecialTokens { unk, ..SpecialTokens::default() },
+        add_bos: false,
+        add_eos: false,
+        add_space_prefix: true,
+        strips: Vec::new(),
+    })
+}
+
 #[test]
-fn one_token_is_a_vocabulary() {
-    for spm in [false, true] {
-        let mut tokens = TokenTable::new();
-        tokens.push(b"a", TokenKind::Normal, Some(0.0)).unwrap();
-        let kind = match spm {
-            true => TokenizerKind::Spm,
-            false => TokenizerKind::Bpe { pre: PreTokenizer::Default, merges: Merges::new(), ignore_merges: false },
-        };
-        let tokenizer = Tokenizer::new(TokenizerSpec {
-            kind,
-            tokens,
-            special: SpecialTokens::default(),
-            add_bos: false,
-            add_eos: false,
-            add_space_prefix: true,
-        })
-        .unwrap();
-        assert_eq!(tokenizer.encode("baa", PLAIN), [0, 0]);
+fn one_token_is_a_vocabulary_if_it_may_stand_for_unknown_text() {
+    let bpe = || TokenizerKind::Bpe { pre: PreTokenizer::default(), merges: Merges::new(), ignore_merges: false };
+    let unigram = || TokenizerKind::Unigram { charsmap: Vec::new(), merge_spaces: false };
+    for (kind, n_missing) in [(bpe(), 240), (TokenizerKind::Spm, 241), (unigram(), 241)] {
+        assert_eq!(one_token(kind.clone(), None).unwrap_err(), TextError::BytesMissing { n_missing, first: 0 });
+        let tokenizer = one_token(kind, Some(0)).unwrap();
+        assert_eq!(tokenizer.encode("baa", PLAIN), [0, 0, 0]);
         assert!(!tokenizer.is_end_of_generation(0));
     }
+}
+
+/// Text never becomes the end of a text, even where a file names that as its unknown token.
+#[test]
+fn unknown_text_is_never_an_end_token() {
+    let mut spec = small::bpe("gpt-2", false);
+    spec.special.unk = spec.special.eos;
+    let eos = spec.special.eos.unwrap();
+    let mut tokens = TokenTable::new();
+    for id in 0..spec.tokens.len() as u32 {
+        let text = if id == 3 { b"spare" } else { spec.tokens.bytes(id).unwrap() };
+        tokens.push(text, spec.tokens.kind(id).unwrap(), None).unwrap();
+    }
+    spec.tokens = tokens;
+    assert_eq!(spec.missing_bytes(), 1);
+    let tokenizer = Tokenizer::new(spec.clone()).unwrap();
+    assert_eq!(tokenizer.missing_bytes(), [3]);
+    assert_eq!(tokenizer.encode(b"a\x03", PLAIN), [0x61, 0xef, 0xbf, 0xbd]);
+    assert!(!tokenizer.encode([3; 9], PLAIN).contains(&eos));
+    spec.special.unk = Some(0x3f);
+    assert_eq!(Tokenizer::new(spec).unwrap().encode(b"a\x03", PLAIN), [0x61, 0x3f]);
 }
 
 #[test]
@@ -104,7 +128,7 @@ fn tokens_without_kinds_still_fall_back_to_bytes() {
 
 #[test]
 fn merges_that_name_no_token_are_dropped() {
-    let mut spec = small::bpe(PreTokenizer::Gpt2, false);
+    let mut spec = small::bpe("gpt-2", false);
     let TokenizerKind::Bpe { merges, .. } = &mut spec.kind else { unreachable!() };
     let n_good = merges.len();
     for line in ["", " ", "a", "a ", " a", "  ", "q q", "界 a", "\u{144} b"] {
@@ -142,13 +166,13 @@ proptest! {
         let kind = if spm {
             TokenizerKind::Spm
         } else {
-            TokenizerKind::Bpe { pre: PreTokenizer::Default, merges: lines, ignore_merges }
+            TokenizerKind::Bpe { pre: PreTokenizer::default(), merges: lines, ignore_merges }
         };
         let special = SpecialTokens {
             bos: ids[0], eos: ids[1], eot: ids[2], eom: ids[3], unk: ids[4], pad: ids[5],
         };
         let spec = TokenizerSpec {
-            kind, tokens: table, special, add_bos: ids[0].is_some(), add_eos: false, add_space_prefix,
+            kind, tokens: table, special, add_bos: ids[0].is_some(), add_eos: false, add_space_prefix, strips: Vec::new(),
         };
         if let Ok(tokenizer) = Tokenizer::new(spec) {
             for parse_special in [false, true] {

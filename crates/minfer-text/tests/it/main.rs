@@ -3,6 +3,8 @@
 mod chat;
 mod hostile;
 mod pretokenize;
+mod random;
 mod small;
 mod stream;
+mod templates;
 mod tokenizer;

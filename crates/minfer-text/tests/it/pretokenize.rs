@@ -46,7 +46,7 @@ fn bytes_outside_utf8_are_symbols() {
         let pre = PreTokenizer::from_name(name).unwrap();
         assert_eq!(split(pre, b"\xe6\xad"), [b"\xe6\xad"]);
     }
-    let pre = PreTokenizer::LlamaBpe;
+    let pre = PreTokenizer::from_name("llama-bpe").unwrap();
     assert_eq!(split(pre, b"a \xff\xfeb"), [&b"a"[..], b" \xff\xfe", b"b"]);
 }
 

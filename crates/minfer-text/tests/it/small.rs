@@ -18,7 +18,7 @@ pub fn spelled(bytes: &[u8]) -> String {
 
 /// All bytes (ids 0..256), merges towards some words (256..), then `<|start|>`, `<|im_end|>`
 /// (control) and `<tool>` (user-defined).
-pub fn bpe(pre: PreTokenizer, ignore_merges: bool) -> TokenizerSpec {
+pub fn bpe(pre: &str, ignore_merges: bool) -> TokenizerSpec {
     let mut tokens = TokenTable::new();
     for byte in 0..=255 {
         let text = spelled_byte(byte).to_string();
@@ -51,13 +51,36 @@ pub fn bpe(pre: PreTokenizer, ignore_merges: bool) -> TokenizerSpec {
     let eos = special("<|im_end|>", TokenKind::Control);
     special("<tool>", TokenKind::UserDefined);
     TokenizerSpec {
-        kind: TokenizerKind::Bpe { pre, merges, ignore_merges },
+        kind: TokenizerKind::Bpe { pre: PreTokenizer::from_name(pre).unwrap(), merges, ignore_merges },
         tokens,
         special: SpecialTokens { bos: Some(bos), eos: Some(eos), ..SpecialTokens::default() },
         add_bos: true,
         add_eos: false,
         add_space_prefix: false,
+        strips: Vec::new(),
     }
+}
+
+/// Rules whose vocabularies are spelled as SentencePiece spells, and cannot be used with [`bpe`].
+pub const SPELLED: [&str; 3] = ["gemma4", "sarvam-moe", "granite-embed-multi-311m"];
+
+/// Merges on characters: the tokens of [`spm`], and merges to those of two characters.
+pub fn gemma() -> TokenizerSpec {
+    let mut merges = Merges::new();
+    for line in ["▁ a", "▁a b", "a b", "b c", "▁ ▁", "é é", "a <0x62>", "x y"] {
+        merges.push(line.as_bytes()).unwrap();
+    }
+    let pre = PreTokenizer::from_name("gemma4").unwrap();
+    TokenizerSpec {
+        kind: TokenizerKind::Bpe { pre, merges, ignore_merges: false },
+        add_space_prefix: false,
+        ..spm(true)
+    }
+}
+
+/// The tokens of [`spm`], with their scores as those of words. No text is normalised.
+pub fn unigram(byte_tokens: bool, merge_spaces: bool) -> TokenizerSpec {
+    TokenizerSpec { kind: TokenizerKind::Unigram { charsmap: Vec::new(), merge_spaces }, ..spm(byte_tokens) }
 }
 
 /// `<unk>`, `<s>`, `</s>`, 256 byte tokens (ids 3..259) unless left out, then pieces.
@@ -84,5 +107,6 @@ pub fn spm(byte_tokens: bool) -> TokenizerSpec {
         add_bos: true,
         add_eos: false,
         add_space_prefix: true,
+        strips: Vec::new(),
     }
 }

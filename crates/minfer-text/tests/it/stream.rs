@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::small;
-use minfer_text::{EncodeOptions, PreTokenizer, StreamDecoder, Tokenizer, Utf8Stream};
+use minfer_text::{EncodeOptions, StreamDecoder, Tokenizer, Utf8Stream};
 use proptest::prelude::*;
 
 #[test]
@@ -23,7 +23,7 @@ fn characters_come_whole() {
 
 #[test]
 fn tokens_of_half_characters_are_held() {
-    let tokenizer = Tokenizer::new(small::bpe(PreTokenizer::Gpt2, false)).unwrap();
+    let tokenizer = Tokenizer::new(small::bpe("gpt-2", false)).unwrap();
     let mut stream = StreamDecoder::new(&tokenizer);
     let given: Vec<String> =
         [0xf0, 0x9f, 0xa6, 0x99, 0xf0, 0x9f].into_iter().map(|id| stream.push(id).to_owned()).collect();
@@ -70,7 +70,7 @@ proptest! {
 
     #[test]
     fn streamed_ids_equal_decoded_ids(ids in prop::collection::vec(0u32..280, 0..60)) {
-        for spec in [small::bpe(PreTokenizer::Gpt2, false), small::spm(true)] {
+        for spec in [small::bpe("gpt-2", false), small::spm(true)] {
             let tokenizer = Tokenizer::new(spec).unwrap();
             let mut stream = StreamDecoder::new(&tokenizer);
             let mut text: String = ids.iter().map(|&id| stream.push(id).to_owned()).collect();

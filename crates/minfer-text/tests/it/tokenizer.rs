@@ -2,7 +2,7 @@
 
 use crate::small;
 use minfer_text::{
-    DecodeOptions, EncodeOptions, EndSource, PreTokenizer, PromptPart, TokenKind, TokenTable, Tokenizer,
+    DecodeOptions, EncodeOptions, EndSource, PreTokenizer, PromptPart, Strip, TokenKind, TokenTable, Tokenizer,
 };
 use proptest::prelude::*;
 
@@ -10,7 +10,7 @@ const PLAIN: EncodeOptions = EncodeOptions { add_special: false, parse_special: 
 const PARSED: EncodeOptions = EncodeOptions { add_special: false, parse_special: true };
 
 fn bpe() -> Tokenizer {
-    Tokenizer::new(small::bpe(PreTokenizer::Gpt2, false)).unwrap()
+    Tokenizer::new(small::bpe("gpt-2", false)).unwrap()
 }
 
 fn spm() -> Tokenizer {
@@ -40,7 +40,7 @@ fn bpe_merges_by_rank_then_from_the_left() {
 #[test]
 fn pre_tokenizer_bounds_the_merges() {
     assert_eq!(encoded(&bpe(), "12"), ["12"]);
-    for pre in [PreTokenizer::Smollm, PreTokenizer::Qwen2] {
+    for pre in ["smollm", "qwen2"] {
         let t = Tokenizer::new(small::bpe(pre, false)).unwrap();
         assert_eq!(encoded(&t, "12"), ["1", "2"]);
     }
@@ -48,9 +48,9 @@ fn pre_tokenizer_bounds_the_merges() {
 
 #[test]
 fn ignore_merges_takes_the_whole_word() {
-    let whole = Tokenizer::new(small::bpe(PreTokenizer::LlamaBpe, true)).unwrap();
+    let whole = Tokenizer::new(small::bpe("llama-bpe", true)).unwrap();
     assert_eq!(encoded(&whole, " Việt"), [" Việt"]);
-    let merged = Tokenizer::new(small::bpe(PreTokenizer::LlamaBpe, false)).unwrap();
+    let merged = Tokenizer::new(small::bpe("llama-bpe", false)).unwrap();
     assert_eq!(merged.encode(" Việt", PLAIN).len(), " Việt".len());
 }
 
@@ -157,8 +157,58 @@ fn spm_falls_back_to_bytes_or_to_one_unknown() {
 }
 
 #[test]
+fn merges_on_characters_fall_back_to_bytes() {
+    let t = Tokenizer::new(small::gemma()).unwrap();
+    assert_eq!(t.n_merges(), 5);
+    assert_eq!(encoded(&t, "a ab abc"), ["a", " ab", " ab", "c"]);
+    assert_eq!(encoded(&t, "abc  a"), ["ab", "c", " ", " a"]);
+    assert_eq!(t.encode("ü", PLAIN), [3 + 0xc3, 3 + 0xbc]);
+    assert_eq!(encoded(&t, "éa▁"), ["é", "a", " "]);
+    // A byte token is not the character of that byte.
+    assert_eq!(t.encode(b"\xffa", PLAIN)[0], 3 + 0xff);
+}
+
+#[test]
+fn unigram_takes_the_best_cut_of_the_whole() {
+    let t = Tokenizer::new(small::unigram(true, false)).unwrap();
+    // Scores: "▁" 0, a -1, b -2, c -3, ab -4, bc -5, "▁a" -6, "▁ab" -7: a + b is better than ab, but not longer cuts of " ab".
+    assert_eq!(encoded(&t, "ab"), [" ", "a", "b"]);
+    assert_eq!(encoded(&t, "a  b"), [" ", "a", " ", " ", "b"]);
+    assert_eq!(t.encode("ü", PLAIN)[1..], [3 + 0xc3, 3 + 0xbc]);
+    assert_eq!(t.decode(&t.encode("  a b ", PLAIN)), b"  a b ");
+    let mut spec = small::unigram(false, true);
+    let mut table = TokenTable::new();
+    for id in 0..spec.tokens.len() as u32 {
+        let score =
+            if spec.tokens.bytes(id) == Some("▁ab".as_bytes()) { -0.5 } else { spec.tokens.scores()[id as usize] };
+        table.push(spec.tokens.bytes(id).unwrap(), spec.tokens.kind(id).unwrap(), Some(score)).unwrap();
+    }
+    spec.tokens = table;
+    let t = Tokenizer::new(spec).unwrap();
+    assert_eq!(encoded(&t, "  ab   xyab "), [" ab", " ", "<unk>", "a", "b"]);
+    assert!(t.encode("   ", PLAIN).is_empty());
+}
+
+#[test]
+fn tokens_take_white_space_along() {
+    let mut spec = small::spm(true);
+    let tool = spec.tokens.len() as u32 - 1;
+    let eos = spec.special.eos.unwrap();
+    spec.strips = vec![Strip { id: tool, left: true, right: false }, Strip { id: eos, left: false, right: true }];
+    let t = Tokenizer::new(spec).unwrap();
+    assert_eq!(
+        pieces(&t, &t.encode("a \n\u{3000}<tool> b</s> \n </s>\u{a0}c", PARSED)),
+        [" a", "<tool>", " ", "b", "</s>", "</s>", "c"]
+    );
+    // Spelled in user text it is text, and so is what follows.
+    assert_eq!(t.decode(&t.encode("</s> c", PLAIN)), b"</s> c");
+    let parts = [PromptPart::Scaffold("</s>"), PromptPart::Content(" c </s> c")];
+    assert_eq!(t.decode(&t.encode_parts(&parts, false)), b"c </s> c");
+}
+
+#[test]
 fn longest_special_wins_at_each_position() {
-    let mut spec = small::bpe(PreTokenizer::Gpt2, false);
+    let mut spec = small::bpe("gpt-2", false);
     for text in ["<|im_end|>!", "\n\n\n", "\n\n"] {
         let kind = TokenKind::UserDefined;
         spec.tokens.push(text.as_bytes(), kind, None).unwrap();
@@ -174,7 +224,7 @@ fn longest_special_wins_at_each_position() {
 
 #[test]
 fn end_tokens_are_a_union_with_sources() {
-    let mut spec = small::bpe(PreTokenizer::Gpt2, false);
+    let mut spec = small::bpe("gpt-2", false);
     let mut push = |text: &str, kind| spec.tokens.push(text.as_bytes(), kind, None).unwrap();
     let known = push("<|endoftext|>", TokenKind::Normal);
     let tag = push("</s>", TokenKind::UserDefined);
@@ -191,7 +241,7 @@ fn end_tokens_are_a_union_with_sources() {
 
 #[test]
 fn equal_tokens_give_the_lowest_id() {
-    let mut spec = small::bpe(PreTokenizer::Gpt2, false);
+    let mut spec = small::bpe("gpt-2", false);
     spec.tokens.push(b"lower", TokenKind::Normal, None).unwrap();
     let t = Tokenizer::new(spec).unwrap();
     assert_eq!(t.token_id("lower"), Some(t.encode("lower", PLAIN)[0]));
@@ -235,9 +285,8 @@ fn heap_bytes_stay_near_the_blob() {
 proptest! {
     #[test]
     fn decode_undoes_encode(text in "\\PC{0,60}|[a1 \\n\t'<é|_>im end]{0,60}") {
-        for pre in [PreTokenizer::Smollm, PreTokenizer::Qwen2, PreTokenizer::LlamaBpe,
-                    PreTokenizer::Gpt2, PreTokenizer::Default] {
-            let t = Tokenizer::new(small::bpe(pre, pre == PreTokenizer::LlamaBpe)).unwrap();
+        for pre in PreTokenizer::names().filter(|pre| !small::SPELLED.contains(pre)) {
+            let t = Tokenizer::new(small::bpe(pre, pre == "llama-bpe")).unwrap();
             let ids = t.encode(&text, PLAIN);
             prop_assert_eq!(t.decode(&ids), text.as_bytes());
         }
