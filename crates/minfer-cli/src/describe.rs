@@ -2,7 +2,7 @@
 
 use crate::output::{mib, mib_number, plain};
 use minfer::{
-    Budget, CacheType, Change, ContextChoice, ContextReason, Fitted, Fusion, GgufFile, Ledger, MemoryFigures, Owner,
+    Budget, Change, ContextChoice, ContextReason, Fitted, Fusion, GgufFile, Ledger, MemoryFigures, Owner,
     Shortfall,
 };
 use minfer_gguf::TensorType;
@@ -62,8 +62,7 @@ pub fn flag(change: Change) -> String {
         Change::NCtx(n_ctx) => format!("--n-ctx {n_ctx}"),
         Change::Ubatch(n_ubatch) => format!("--ubatch {n_ubatch}"),
         Change::Slots(n_slots) => format!("--slots {n_slots}"),
-        Change::CacheType(CacheType::F32) => "--cache-type f32".into(),
-        Change::CacheType(CacheType::F16) => "--cache-type f16".into(),
+        Change::CacheType(cache_type) => format!("--cache-type {}", cache_type.value_type()),
         Change::Strategy(strategy) => format!("--alloc {strategy}"),
         Change::Fusion(Fusion::ALL) => "no --no-fuse-… flag".into(),
         Change::Fusion(fusion) => {

@@ -160,9 +160,12 @@ impl Search<'_> {
                 values: |exponent| 1 << exponent,
             }));
         }
-        if config.cache_type == CacheType::F32 {
-            levers.push(Lever::Single(Change::CacheType(CacheType::F16)));
-        }
+        let smaller: &[CacheType] = match config.cache_type {
+            CacheType::F32 => &[CacheType::F16, CacheType::Q8_0],
+            CacheType::F16 => &[CacheType::Q8_0],
+            CacheType::Q8_0 => &[],
+        };
+        levers.extend(smaller.iter().map(|&smaller| Lever::Single(Change::CacheType(smaller))));
         if self.levers.slots && config.n_sequences > 1 {
             levers.push(Lever::Range(Candidate {
                 change: Change::Slots,

@@ -42,10 +42,8 @@ fn changes(config: &EngineConfig, n_ctx_train: u32) -> Vec<Change> {
     changes.extend(half_and_double(config.n_ctx).filter(trained).map(Change::NCtx));
     changes.extend(half_and_double(config.token_capacity()).map(Change::Ubatch));
     changes.push(Change::Slots(config.n_sequences.saturating_add(1)));
-    changes.push(Change::CacheType(match config.cache_type {
-        CacheType::F32 => CacheType::F16,
-        CacheType::F16 => CacheType::F32,
-    }));
+    let cache_types = [CacheType::F32, CacheType::F16, CacheType::Q8_0];
+    changes.extend(cache_types.into_iter().filter(|&other| other != config.cache_type).map(Change::CacheType));
     let strategies = [Strategy::Planned, Strategy::Pool, Strategy::Naive];
     changes.extend(strategies.into_iter().filter(|&other| other != config.strategy).map(Change::Strategy));
     let fusion = config.fusion;

@@ -4,7 +4,7 @@ use super::Planned;
 use crate::describe;
 use crate::output::{Table, mib};
 use anyhow::Result;
-use minfer::{BackendKind, CacheType, Fit, Ledger, Owner, Shortfall};
+use minfer::{BackendKind, Fit, Ledger, Owner, Shortfall};
 use minfer_plan::PlanRecord;
 use serde_json::{Value, json};
 use std::io::{self, Write};
@@ -79,7 +79,7 @@ pub fn json(planned: &Planned<'_>) -> Result<Value> {
             "n_ctx": config.n_ctx,
             "ubatch": config.n_ubatch,
             "slots": config.n_sequences,
-            "cache_type": match config.cache_type { CacheType::F32 => "f32", CacheType::F16 => "f16" },
+            "cache_type": config.cache_type.value_type().to_string(),
             "alloc": config.strategy.to_string(),
             "backend": settings.compute.backend.name(),
             "threads": settings.compute.threads,
