@@ -2,12 +2,12 @@
 
 use crate::output::{mib, mib_number, plain};
 use minfer::{
-    Budget, Change, ContextChoice, ContextReason, Fitted, Fusion, GgufFile, Ledger, MemoryFigures, Owner,
-    Shortfall,
+    Budget, Change, ContextChoice, ContextReason, Fitted, Fusion, GgufFile, Ledger, MemoryFigures, Owner, Shortfall,
 };
 use minfer_gguf::TensorType;
 use minfer_model::ModelSpec;
 use std::collections::HashMap;
+use std::num::NonZeroUsize;
 
 /// The format that most bytes of a file are in, such as `Q4_K`.
 pub fn quantisation(file: &GgufFile) -> Option<TensorType> {
@@ -23,6 +23,11 @@ pub fn model(spec: &ModelSpec, file: &GgufFile) -> String {
     let name = spec.name.as_deref().map(|name| format!(" \"{}\"", plain(name))).unwrap_or_default();
     let format = quantisation(file).map(|ty| format!(", mostly {ty}")).unwrap_or_default();
     format!("{}{name}{format}, {} layers, {}", spec.arch, spec.n_layer, mib(file.file_bytes()))
+}
+
+/// A number of threads.
+pub fn threads(n: NonZeroUsize) -> String {
+    if n.get() == 1 { "1 thread".to_owned() } else { format!("{n} threads") }
 }
 
 /// The size of a context and why it has it.

@@ -1,7 +1,11 @@
 //! Raw values become settings. Takes what was typed and the environment; gives a command whose every number is in its
 //! range; opens no file and does nothing else.
 
-use crate::args::{self, EvalOutput, FitSetting, GraphOutput, TableOutput, TextOutput, TokenOutput};
+mod bench;
+
+pub use bench::{Bench, Doctor};
+
+use crate::args::{self, EvalOutput, FitSetting, GraphOutput, TextOutput, TokenOutput};
 use crate::env::Environment;
 use crate::exit::Failure;
 use crate::memory::{Limit, PROGRAM_BYTES};
@@ -35,6 +39,7 @@ pub enum Command {
     Tokenize(Tokenize),
     Template(Template),
     Bench(Bench),
+    Doctor(Doctor),
     Eval(Eval),
 }
 
@@ -142,16 +147,6 @@ pub struct Template {
     pub chat_template: Option<String>,
 }
 
-/// `minfer bench`.
-pub struct Bench {
-    pub model: PathBuf,
-    pub n_prompt: u32,
-    pub n_gen: u32,
-    pub rounds: u32,
-    pub compute: Compute,
-    pub output: TableOutput,
-}
-
 /// `minfer eval`.
 pub struct Eval {
     pub model: PathBuf,
@@ -184,7 +179,8 @@ pub fn resolve(raw: args::Command, environment: &Environment) -> Resolved<Comman
             chat: raw.chat,
             chat_template: text("--chat-template", raw.chat_template)?,
         }),
-        args::Command::Bench(raw) => Command::Bench(bench(raw, environment)?),
+        args::Command::Bench(raw) => Command::Bench(bench::bench(*raw, environment)?),
+        args::Command::Doctor(raw) => Command::Doctor(bench::doctor(raw, environment)?),
         args::Command::Eval(raw) => Command::Eval(eval(raw, environment)?),
     })
 }
@@ -290,19 +286,6 @@ fn graph(raw: args::GraphArgs, environment: &Environment) -> Resolved<Graph> {
         passes: raw.passes,
         output: raw.output,
     })
-}
-
-fn bench(raw: args::BenchArgs, environment: &Environment) -> Resolved<Bench> {
-    let mut compute = compute(&raw.plan, environment)?;
-    compute.config.n_ubatch = in_range("--ubatch", raw.ubatch, 1..=MAX_UBATCH)?;
-    compute.limit = limit(&raw.memory)?;
-    let n_prompt = in_range("--n-prompt", raw.n_prompt, 1..=MAX_N_CTX)?;
-    let n_gen = in_range("--n-gen", raw.n_gen, 1..=MAX_N_CTX)?;
-    let needed = u64::from(n_prompt) + u64::from(n_gen);
-    compute.config.n_ctx =
-        in_range("--n-prompt plus --n-gen", needed, 1..=MAX_N_CTX)?.max(n_ctx(raw.n_ctx)?.unwrap_or(1));
-    let rounds = in_range("--rounds", raw.rounds, 1..=1_000_000)?;
-    Ok(Bench { model: raw.model, n_prompt, n_gen, rounds, compute, output: raw.output })
 }
 
 fn eval(raw: args::EvalArgs, environment: &Environment) -> Resolved<Eval> {
@@ -481,8 +464,6 @@ mod tests {
             ("m.gguf hi --n-ctx 0", "--n-ctx is 0, expected"),
             ("m.gguf hi --n-predict 0", "--n-predict is 0, expected"),
             ("m.gguf hi --ubatch 0", "--ubatch is 0, expected"),
-            ("bench m.gguf -p 16777216", "--n-prompt plus --n-gen is"),
-            ("bench m.gguf -r 0", "--rounds is 0, expected"),
             ("eval m.gguf --ids 1,x", "--ids has `x`, expected"),
             ("eval m.gguf --ids 1,-2", "--ids has `-2`, expected"),
             ("eval m.gguf --ids ,", "--ids is empty"),
@@ -508,15 +489,5 @@ mod tests {
         let run = run_of("m.gguf hi --threads 1 --trace flag.jsonl --no-fuse-ffn", &environment);
         assert_eq!((run.compute.threads.get(), run.watch.trace), (1, Some("flag.jsonl".into())));
         assert!(!run.compute.config.fusion.qkv && !run.compute.config.fusion.ffn);
-    }
-
-    #[test]
-    fn the_contexts_of_a_benchmark_hold_it() {
-        let n_ctx = |words| match resolved(words, &Environment::default()) {
-            Ok(Command::Bench(bench)) => bench.compute.config.n_ctx,
-            _ => 0,
-        };
-        assert_eq!(n_ctx("bench m.gguf -p 100 -n 28"), 128);
-        assert_eq!(n_ctx("bench m.gguf -p 100 -n 28 --n-ctx 512"), 512);
     }
 }

@@ -96,24 +96,6 @@ fn eval_does_not_depend_on_batches_or_placement() {
 }
 
 #[test]
-fn bench_reports_medians() {
-    let model = tiny("bench");
-    let words = ["bench", &model, "-p", "40", "-n", "3", "-r", "2", "-t", "1"];
-    let got = minfer([&words[..], &["--output", "json"]].concat()).json();
-    for phase in ["prefill", "decode"] {
-        let median = got[format!("{phase}_tps")].as_f64().unwrap();
-        let spread = |key: &str| got[phase][key].as_f64().unwrap();
-        assert!(median > 0.0 && median == spread("median"), "{got}");
-        assert!(spread("min") <= median && median <= spread("max"), "{got}");
-    }
-    assert_eq!((&got["n_prompt"], &got["n_gen"], &got["threads"]), (&json!(40), &json!(3), &json!(1)));
-    let csv = minfer([&words[..], &["--output", "csv"]].concat()).ok();
-    assert_eq!(csv.lines().count(), 3);
-    let table = minfer(words).ok();
-    assert!(table.contains("prefill") && table.contains("median"), "{table}");
-}
-
-#[test]
 fn graph_prints_plans() {
     let model = tiny("graph");
     let text = minfer(["graph", &model]).ok();
@@ -179,7 +161,7 @@ fn help_is_true() {
     ] {
         assert!(help.contains(variable), "{variable}: {help}");
     }
-    for command in ["run", "inspect", "plan", "graph", "tokenize", "bench", "eval"] {
+    for command in ["run", "inspect", "plan", "graph", "tokenize", "template", "bench", "doctor", "eval"] {
         assert!(help.contains(&format!("\n  {command} ")), "{command}: {help}");
         assert!(minfer([command, "--help"]).ok().contains("MODEL"), "{command}");
     }

@@ -17,6 +17,9 @@
 mod backend;
 mod blocks;
 mod capabilities;
+mod cgroup;
+mod machine;
+mod measure;
 mod ops;
 mod options;
 mod pool;
@@ -30,5 +33,7 @@ mod work;
 
 pub use backend::{CpuBackend, CpuError};
 pub use capabilities::CpuCapabilities;
+pub use machine::{Cache, Machine, Processors};
+pub use measure::Probe;
 pub use options::{CpuOptions, default_threads};
 pub use simd::{SimdLevel, UnknownSimdLevel};

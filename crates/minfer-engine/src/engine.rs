@@ -114,6 +114,11 @@ impl Engine {
         self.observers.push(observer);
     }
 
+    /// Watches nothing more: whoever watched is dropped, and runs are whole again.
+    pub fn stop_observing(&mut self) {
+        self.observers.clear();
+    }
+
     /// A new, empty sequence.
     pub fn create_sequence(&mut self) -> Result<SequenceId, EngineError> {
         Ok(self.kv.create()?)

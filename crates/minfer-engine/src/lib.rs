@@ -13,6 +13,7 @@ mod budget;
 mod cache;
 mod change;
 mod config;
+mod demand;
 mod engine;
 mod error;
 mod fit;
@@ -25,6 +26,7 @@ mod sampling;
 mod scheduler;
 mod session;
 mod step;
+mod stopwatch;
 mod trace;
 
 pub use alloc::{GraphAllocator, KvRegions};
@@ -36,6 +38,7 @@ pub use change::{Change, Replanner};
 pub use config::{
     ContextChoice, ContextReason, DEFAULT_N_CTX, EngineConfig, MAX_N_CTX, MAX_N_SEQUENCES, MAX_N_UBATCH, choose_n_ctx,
 };
+pub use demand::{Demand, Reach};
 pub use engine::Engine;
 pub use error::EngineError;
 pub use fit::{Fit, Fitted, fit};
@@ -46,4 +49,5 @@ pub use sampling::{Sampler, SamplerError, SamplingParams};
 pub use scheduler::Scheduler;
 pub use session::{EndReason, Progress, Session, Timing};
 pub use step::{BatchToken, Logits};
+pub use stopwatch::{StepTime, Stopwatch};
 pub use trace::{StepTrace, Tracer};

@@ -6,7 +6,7 @@ use crate::error::EngineError;
 use minfer_backend::Backend;
 use minfer_graph::BatchDims;
 
-/// What an observer sees after a step: everything has been synchronised.
+/// What an observer sees between steps: everything has been synchronised.
 pub struct RunView<'a> {
     /// The plan that runs.
     pub bound: &'a BoundPlan,
@@ -20,6 +20,11 @@ pub struct RunView<'a> {
 pub trait Observer {
     /// Before the inputs are written.
     fn before_run(&mut self, _view: &mut RunView<'_>) -> Result<(), EngineError> {
+        Ok(())
+    }
+
+    /// Before step `step` of the plan; the inputs are there.
+    fn before_step(&mut self, _step: usize, _view: &mut RunView<'_>) -> Result<(), EngineError> {
         Ok(())
     }
 

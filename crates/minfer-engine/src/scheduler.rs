@@ -27,17 +27,19 @@ impl Scheduler {
         for split in &bound.splits {
             match split {
                 Split::Copy { step } => {
+                    observe(bound, dims, backends, observers, |o, view| o.before_step(*step, view))?;
                     copy(&bound.steps[*step], dims, backends)?;
-                    observe(*step, bound, dims, backends, observers)?;
+                    observe(bound, dims, backends, observers, |o, view| o.after_step(*step, view))?;
                 }
                 Split::Run { backend, steps } if observers.is_empty() => {
                     backends[backend.index()].run(&bound.steps[steps.clone()], dims)?;
                 }
                 Split::Run { backend, steps } => {
                     for step in steps.clone() {
+                        observe(bound, dims, backends, observers, |o, view| o.before_step(step, view))?;
                         backends[backend.index()].run(&bound.steps[step..=step], dims)?;
                         backends[backend.index()].synchronize()?;
-                        observe(step, bound, dims, backends, observers)?;
+                        observe(bound, dims, backends, observers, |o, view| o.after_step(step, view))?;
                     }
                 }
             }
@@ -49,15 +51,16 @@ impl Scheduler {
     }
 }
 
+/// Shows a moment to every observer.
 fn observe(
-    step: usize,
     bound: &BoundPlan,
     dims: &BatchDims,
     backends: &mut BackendList,
     observers: &mut [&mut dyn Observer],
+    see: impl Fn(&mut dyn Observer, &mut RunView<'_>) -> Result<(), EngineError>,
 ) -> Result<(), EngineError> {
     for observer in observers.iter_mut() {
-        observer.after_step(step, &mut RunView { bound, dims: *dims, backends })?;
+        see(&mut **observer, &mut RunView { bound, dims: *dims, backends })?;
     }
     Ok(())
 }

@@ -1,16 +1,20 @@
 //! The command line. Takes words; gives raw values, checked only as far as their type goes; must not know what they mean.
 
+mod bench;
+mod doctor;
 mod plan;
 mod run;
 mod shared;
 mod tools;
 
+pub use bench::{BenchArgs, BenchOutput};
+pub use doctor::DoctorArgs;
 pub use plan::{FitSetting, LedgerArgs};
 pub use run::{RunArgs, SamplingArgs};
 pub use shared::{Alloc, Backend, CacheType, MemoryArgs, PlanArgs, WordArgs};
 pub use tools::{
-    BenchArgs, EvalArgs, EvalOutput, GraphArgs, GraphKind, GraphOutput, InspectArgs, TableOutput, TemplateArgs,
-    TextOutput, TokenOutput, TokenizeArgs,
+    EvalArgs, EvalOutput, GraphArgs, GraphKind, GraphOutput, InspectArgs, TemplateArgs, TextOutput, TokenOutput,
+    TokenizeArgs,
 };
 
 use clap::{CommandFactory, Parser, Subcommand};
@@ -66,11 +70,20 @@ pub enum Command {
     /// Works for files that hold only a vocabulary. A template that fails or refuses a conversation is an error; no other is
     /// taken in its place unless --chat-template names it.
     Template(TemplateArgs),
-    /// Measure tokens per second of prefill and decode
+    /// Measure tokens per second, and how close they come to the limits of this machine
     ///
-    /// Each round reads P tokens into an empty context and then generates N one by one. One round more is made first and
-    /// not counted. The ids are made up.
-    Bench(BenchArgs),
+    /// Each round reads P tokens (prefill) and then generates N, one after the other (decode), on top of D tokens that are
+    /// in the cache already. Flags with several values are tried in every combination. One round more is made first and not
+    /// counted. The ids are made up.
+    ///
+    /// GB/s are weights and KV cache read, GOP/s 8-bit multiplications and additions of products, both counted in the
+    /// planned graph; their shares are of what this machine was measured to do just before with as many threads: read as
+    /// many bytes as the model has, at most 1 GiB, over and over, and multiply in registers.
+    Bench(Box<BenchArgs>),
+    /// Show what this machine gives minfer: instructions, threads, bandwidth, 8-bit rate
+    ///
+    /// Takes a few seconds. No model is needed; with one it also tells how fast that could decode at most.
+    Doctor(DoctorArgs),
     /// Score given text: likelihood, and the logits after it
     ///
     /// The figures are those of the text's tokens from the second on, each given all before it.
@@ -80,7 +93,7 @@ pub enum Command {
 /// Reads the words of the command line. Ends the process for `--help`, `--version` and words that make no sense (exit
 /// code 2).
 pub fn parse(words: impl IntoIterator<Item = OsString>) -> Command {
-    Cli::parse_from(with_command(words.into_iter().collect())).command
+    Cli::parse_from(with_long_pg(with_command(words.into_iter().collect()))).command
 }
 
 /// Puts `run` in front of words that name no command: the short form.
@@ -89,6 +102,14 @@ fn with_command(mut words: Vec<OsString>) -> Vec<OsString> {
     let is_known = |word: &str| program_flags.contains(&word) || Cli::command().find_subcommand(word).is_some();
     if words.get(1).is_some_and(|word| !word.to_str().is_some_and(is_known)) {
         words.insert(1, "run".into());
+    }
+    words
+}
+
+/// Spells the `-pg` of a benchmark, known from elsewhere, as the long flag that it is.
+fn with_long_pg(mut words: Vec<OsString>) -> Vec<OsString> {
+    if words.get(1).is_some_and(|command| command == "bench") {
+        words.iter_mut().filter(|word| *word == "-pg").for_each(|word| *word = "--pg".into());
     }
     words
 }

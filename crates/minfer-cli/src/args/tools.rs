@@ -16,17 +16,6 @@ pub enum TextOutput {
 
 /// For people or for programs.
 #[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
-pub enum TableOutput {
-    /// For people
-    Table,
-    /// One JSON object
-    Json,
-    /// Comma-separated values with a header
-    Csv,
-}
-
-/// For people or for programs.
-#[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
 pub enum TokenOutput {
     /// Ids, separated by commas
     Text,
@@ -143,36 +132,6 @@ pub struct TemplateArgs {
     /// Another chat template than the file's: a file with one, or a name from --list
     #[arg(long, value_name = "FILE|NAME")]
     pub chat_template: Option<OsString>,
-}
-
-/// `minfer bench`.
-#[derive(Args, Debug)]
-#[command(after_help = crate::env::help())]
-pub struct BenchArgs {
-    /// Model file (.gguf; of a split model the first part)
-    pub model: PathBuf,
-    /// Tokens of the prompt
-    #[arg(short = 'p', long, value_name = "P", default_value_t = 512)]
-    pub n_prompt: u64,
-    /// Tokens generated
-    #[arg(short = 'n', long, value_name = "N", default_value_t = 64)]
-    pub n_gen: u64,
-    /// Rounds
-    #[arg(short = 'r', long, value_name = "R", default_value_t = 5)]
-    pub rounds: u64,
-    /// Positions of the context; at least P + N are taken
-    #[arg(short = 'c', long, value_name = "N")]
-    pub n_ctx: Option<u64>,
-    /// Most tokens of the prompt read at once
-    #[arg(long, value_name = "N", default_value_t = 512, help_heading = "Planning")]
-    pub ubatch: u64,
-    #[command(flatten)]
-    pub plan: PlanArgs,
-    #[command(flatten)]
-    pub memory: MemoryArgs,
-    /// For people or for programs
-    #[arg(long, value_enum, default_value_t = TableOutput::Table)]
-    pub output: TableOutput,
 }
 
 /// `minfer eval`.

@@ -1,126 +1,113 @@
-//! `minfer bench`: tokens per second. Reports, judges nothing.
+//! `minfer bench`: tokens per second, and the share of what the machine could do. Reports, judges nothing.
 
-use super::{admitted, backend_words, backends};
-use crate::args::TableOutput;
-use crate::describe;
-use crate::exit::Outcome;
-use crate::output::{self, Table};
-use crate::resolve::Bench;
+mod picture;
+mod profile;
+mod report;
+mod rounds;
+mod stats;
+
+use super::{admitted, backends, limits};
+use crate::exit::{Failure, Outcome};
+use crate::resolve::{Bench, Compute};
+use crate::watch;
 use anyhow::Result;
-use minfer::{BatchToken, Engine, EngineConfig, Levers, Model, Session};
-use serde_json::json;
-use std::ops::ControlFlow;
+use limits::Limits;
+use minfer::{Engine, EngineConfig, Levers, Model};
+use minfer_cpu::{Probe, SimdLevel};
+use rounds::{Bed, Measured, Setup};
+use std::io::Write;
 use std::sync::Arc;
 use std::time::Instant;
 
-/// Tokens per second of one round.
-struct Round {
-    prefill: f64,
-    decode: f64,
+/// All that was measured.
+struct Report<'a> {
+    settings: &'a Bench,
+    model: &'a Model,
+    /// Until the first engine was ready.
+    load_s: f64,
+    /// What the machine can do with each number of threads.
+    limits: Vec<Limits>,
+    results: Vec<Measured>,
 }
 
-/// Median, smallest and largest.
-#[derive(Clone, Copy, serde::Serialize)]
-struct Spread {
-    median: f64,
-    min: f64,
-    max: f64,
-}
-
-/// Measures prefill and decode.
+/// Measures every combination of the settings.
 pub fn bench(settings: &Bench) -> Result<Outcome> {
     let start = Instant::now();
     let model = Arc::new(Model::open(&settings.model)?);
-    let n_tokens = settings.n_prompt as usize + settings.n_gen as usize;
-    let n_ctx = settings.compute.config.n_ctx;
-    let n_ctx = minfer::choose_n_ctx(Some(n_ctx), n_tokens, Some(0), model.spec.n_ctx_train)?.n_ctx;
-    let config = EngineConfig { n_ctx, ..settings.compute.config };
-    let levers = Levers { least_n_ctx: u32::try_from(n_tokens).ok(), slots: false };
-    let (config, blueprint) = admitted(&model, config, &settings.compute, levers)?;
-    let mut engine = Engine::from_blueprint(Arc::clone(&model), backends(&settings.compute)?, config, blueprint)?;
-    let load_s = start.elapsed().as_secs_f64();
-    one_round(&mut engine, settings, 1)?;
-    let rounds = (0..settings.rounds)
-        .map(|round| one_round(&mut engine, settings, u64::from(round) + 2))
-        .collect::<Result<Vec<_>>>()?;
-    let prefill = Spread::of(rounds.iter().map(|round| round.prefill).collect());
-    let decode = Spread::of(rounds.iter().map(|round| round.decode).collect());
-    let Bench { n_prompt, n_gen, .. } = *settings;
-    match settings.output {
-        TableOutput::Json => output::answer_json(&json!({
-            "model": settings.model.file_name().map(|name| name.display().to_string()),
-            "backend": settings.compute.backend.name(),
-            "threads": settings.compute.threads,
-            "n_prompt": n_prompt,
-            "n_gen": n_gen,
-            "rounds": settings.rounds,
-            "load_s": load_s,
-            "prefill_tps": prefill.median,
-            "decode_tps": decode.median,
-            "prefill": prefill,
-            "decode": decode,
-        }))?,
-        TableOutput::Csv => output::answer(|out| {
-            writeln!(out, "phase,n_tokens,rounds,median_tps,min_tps,max_tps")?;
-            for (phase, n, spread) in [("prefill", n_prompt, prefill), ("decode", n_gen, decode)] {
-                let Spread { median, min, max } = spread;
-                writeln!(out, "{phase},{n},{},{median:.3},{min:.3},{max:.3}", settings.rounds)?;
+    let mut load_s = start.elapsed().as_secs_f64();
+    let svg = settings.svg.as_ref().map(|path| watch::create(path, &model.file)).transpose()?;
+    let n_ctx = n_ctx(settings, &model)?;
+    let limits = measure_limits(settings, &model)?;
+
+    let mut results = Vec::new();
+    for compute in &settings.computes {
+        for &batch in &settings.batches {
+            let start = Instant::now();
+            let config = EngineConfig { n_ctx, n_sequences: batch, ..compute.config };
+            let levers = Levers { least_n_ctx: u32::try_from(settings.longest_tokens()).ok(), slots: false };
+            let (config, blueprint) = admitted(&model, config, compute, levers)?;
+            let engine = Engine::from_blueprint(Arc::clone(&model), backends(compute)?, config, blueprint)?;
+            if results.is_empty() {
+                load_s += start.elapsed().as_secs_f64();
             }
-            Ok(())
-        })?,
-        TableOutput::Table => {
-            let mut table = Table::new(&[1, 2, 3, 4]);
-            table.row(["phase", "tokens", "median", "min", "max"]);
-            for (phase, n, spread) in [("prefill", n_prompt, prefill), ("decode", n_gen, decode)] {
-                let figures = [spread.median, spread.min, spread.max].map(|tps| format!("{tps:.2}"));
-                table.row([phase.to_owned(), n.to_string()].into_iter().chain(figures));
+            let mut bed = Bed::new(engine, (0..u64::from(batch)).collect())?;
+            for &depth in &settings.depths {
+                results.extend(measure(&mut bed, settings, compute, batch, depth)?);
             }
-            output::answer(|out| {
-                writeln!(out, "{}", describe::model(&model.spec, &model.file))?;
-                writeln!(out, "{}; tokens/s over {} rounds", backend_words(&settings.compute), settings.rounds)?;
-                table.write(out, "")
-            })?;
         }
     }
+
+    let report = Report { settings, model: &model, load_s, limits, results };
+    if let (Some(mut file), Some(path)) = (svg, &settings.svg) {
+        let written = file.write_all(report.picture().as_bytes());
+        written.map_err(|error| Failure::new(format!("{}: cannot write: {error}", path.display())))?;
+    }
+    report.print()?;
     Ok(Outcome::Done)
 }
 
-/// Reads a prompt into an empty context, then decodes. The ids are those of the script that measures others.
-fn one_round(engine: &mut Engine, settings: &Bench, seed: u64) -> Result<Round> {
-    let n_vocab = u64::from(engine.model().spec.n_vocab.max(1));
-    let id = |number: u64| (number % n_vocab) as u32;
-    let prompt: Vec<u32> = (0..u64::from(settings.n_prompt)).map(|i| id(seed * 7919 + i * 104_729)).collect();
-    let mut session = Session::new(engine)?;
-    let start = Instant::now();
-    session.read(engine, &prompt, &mut |_| ControlFlow::Continue(()))?;
-    let prefill = f64::from(settings.n_prompt) / start.elapsed().as_secs_f64();
-    let start = Instant::now();
-    for i in 0..u64::from(settings.n_gen) {
-        engine.step(&[BatchToken { token: id(seed + i * 31), sequence: session.sequence(), output: true }])?;
+/// All tests of one setup.
+fn measure(bed: &mut Bed, settings: &Bench, compute: &Compute, batch: u32, depth: u32) -> Result<Vec<Measured>> {
+    bed.settle(depth)?;
+    let Bench { n_prompt, n_gen, rounds, profile, .. } = *settings;
+    let (threads, cache_type) = (compute.threads, compute.config.cache_type);
+    let setup = Setup { threads, cache_type, batch, depth, n_prompt, n_gen };
+    let mut results = Vec::new();
+    if n_prompt > 0 || n_gen > 0 {
+        results.extend(bed.measure(setup, false, rounds, profile)?);
     }
-    let decode = f64::from(settings.n_gen) / start.elapsed().as_secs_f64();
-    session.close(engine)?;
-    Ok(Round { prefill, decode })
+    for &(n_prompt, n_gen) in &settings.mixed {
+        results.extend(bed.measure(Setup { n_prompt, n_gen, ..setup }, true, rounds, profile)?);
+    }
+    Ok(results)
 }
 
-impl Spread {
-    fn of(mut values: Vec<f64>) -> Self {
-        values.sort_by(f64::total_cmp);
-        let at = |index: usize| values.get(index).copied().unwrap_or(0.0);
-        let middle = values.len() / 2;
-        let median = if values.len() % 2 == 1 { at(middle) } else { (at(middle.saturating_sub(1)) + at(middle)) / 2.0 };
-        Self { median, min: at(0), max: at(values.len().saturating_sub(1)) }
-    }
+/// Positions of every context. More than the model was trained for are refused before anything is measured.
+fn n_ctx(settings: &Bench, model: &Model) -> Result<u32> {
+    let asked = settings.computes.first().map(|compute| compute.config.n_ctx);
+    let n_tokens = settings.longest_tokens() as usize;
+    Ok(minfer::choose_n_ctx(asked, n_tokens, Some(0), model.spec.n_ctx_train)?.n_ctx)
 }
 
-#[cfg(test)]
-mod tests {
-    use super::Spread;
+/// What the machine can do with each number of threads, once.
+fn measure_limits(settings: &Bench, model: &Model) -> Result<Vec<Limits>> {
+    let Some(first) = settings.computes.first() else { return Ok(Vec::new()) };
+    let level = first.simd.unwrap_or_else(SimdLevel::detect);
+    let probe = Probe::new(level, limits::working_set(model.file.file_bytes())).map_err(minfer::Error::from)?;
+    let mut found: Vec<Limits> = Vec::new();
+    for compute in &settings.computes {
+        if !found.iter().any(|limits| limits.threads == compute.threads) {
+            found.push(Limits::measure(&probe, compute.threads)?);
+        }
+    }
+    Ok(found)
+}
 
-    #[test]
-    fn the_median_is_in_the_middle() {
-        let odd = Spread::of(vec![3.0, 1.0, 2.0]);
-        assert_eq!((odd.median, odd.min, odd.max), (2.0, 1.0, 3.0));
-        assert_eq!(Spread::of(vec![4.0, 1.0, 2.0, 3.0]).median, 2.5);
+impl Report<'_> {
+    /// What the machine can do with so many threads.
+    fn limits_of(&self, setup: &Setup) -> Limits {
+        let found = self.limits.iter().find(|limits| limits.threads == setup.threads);
+        // Every number of threads was measured.
+        found.copied().unwrap_or(Limits { threads: setup.threads, read_bytes_per_s: 0.0, int8_ops_per_s: 0.0 })
     }
 }

@@ -1,21 +1,26 @@
 //! One file per command. Takes settings; opens, computes, prints.
 
 mod bench;
+mod doctor;
 mod eval;
 mod graph;
 mod inspect;
+mod limits;
 mod plan;
 mod run;
 mod template;
 mod text;
 mod tokenize;
 
+use crate::describe;
 use crate::exit::Outcome;
 use crate::memory;
 use crate::output;
 use crate::resolve::{Command, Compute};
 use minfer::{Blueprint, EngineConfig, Levers, Model, Replanner};
 use minfer_backend::{Backend, Capabilities};
+use minfer_cpu::Processors;
+use std::num::NonZeroUsize;
 use std::sync::Arc;
 
 /// Does what was asked.
@@ -28,19 +33,25 @@ pub fn run(command: Command) -> anyhow::Result<Outcome> {
         Command::Tokenize(settings) => tokenize::tokenize(&settings),
         Command::Template(settings) => template::template(&settings),
         Command::Bench(settings) => bench::bench(&settings),
+        Command::Doctor(settings) => doctor::doctor(&settings),
         Command::Eval(settings) => eval::eval(&settings),
     }
 }
 
 /// The backends asked for.
 fn backends(compute: &Compute) -> anyhow::Result<Vec<Box<dyn Backend>>> {
-    let threads = compute.threads.get();
-    if let Ok(cores) = std::thread::available_parallelism()
-        && threads > cores.get()
-    {
-        output::warn(&format!("{threads} threads on {cores} processors: they will wait for each other"));
-    }
+    warn_of_crowd(compute.threads, &Processors::read());
     Ok(minfer::backends(compute.backend, Some(compute.threads), compute.simd)?)
+}
+
+/// More threads than there are cores for is no failure, but hardly what was meant.
+fn warn_of_crowd(threads: NonZeroUsize, processors: &Processors) {
+    let (cores, available) = (processors.default_threads(), processors.available);
+    if threads > available {
+        output::warn(&format!("{threads} threads on {available} processors: they will wait for each other"));
+    } else if threads > cores {
+        output::warn(&format!("{threads} threads on {cores} physical cores: two on a core share its units"));
+    }
 }
 
 /// What they would answer a planner; nothing is started or allocated.
@@ -69,10 +80,7 @@ fn admitted(
 
 /// Backend, threads and instructions in words.
 fn backend_words(compute: &Compute) -> String {
-    let threads = match compute.threads.get() {
-        1 => "1 thread".to_owned(),
-        n => format!("{n} threads"),
-    };
+    let threads = describe::threads(compute.threads);
     match compute.backend {
         minfer::BackendKind::Cpu => {
             format!("cpu, {threads}, {}", compute.simd.unwrap_or_else(minfer::SimdLevel::detect))

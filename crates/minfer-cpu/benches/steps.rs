@@ -1,6 +1,6 @@
 //! How long attention and the bare walk over steps take. Reports, asserts nothing.
 //!
-//! `steps [threads] [level]`
+//! `cargo bench -p minfer-cpu --bench steps -- [threads] [level]`
 
 use minfer_backend::{Backend, BackendId, BufRef, Kernel, KvPair, Operand, RegionId, Step};
 use minfer_cpu::{CpuBackend, CpuOptions, SimdLevel};
@@ -9,10 +9,14 @@ use minfer_graph::{
 };
 use std::error::Error;
 use std::num::NonZeroUsize;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let mut args = std::env::args().skip(1);
+    // `cargo test` starts benches too, without this word: there is nothing to test.
+    if !std::env::args().any(|arg| arg == "--bench") {
+        return Ok(());
+    }
+    let mut args = std::env::args().skip(1).filter(|arg| arg != "--bench");
     let threads = args.next().map_or(Ok(1), |arg| arg.parse())?;
     let level = args.next().map_or(Ok(SimdLevel::detect()), |arg| arg.parse())?;
     let threads = NonZeroUsize::new(threads).ok_or("no threads")?;
@@ -23,12 +27,27 @@ fn main() -> Result<(), Box<dyn Error>> {
     let steps = vec![step(Op::Add, &[a, b], a); 400];
     println!("a step that does nothing much: {:.2} µs", bench.seconds(&steps)? / 400.0 * 1e6);
 
+    if let Some(before) = processor_ms() {
+        std::thread::sleep(Duration::from_secs(1));
+        let used = processor_ms().unwrap_or(before) - before;
+        println!("processor time of a second without work: {used} ms, all threads together");
+    }
+
     for (n_head, n_kv_head, head_dim) in [(14, 2, 64), (12, 2, 128), (9, 3, 64)] {
         for (tokens, first) in [(512, 0), (512, 3584), (1, 511), (1, 4095)] {
             bench.attention(n_head, n_kv_head, head_dim, tokens, first)?;
         }
     }
     Ok(())
+}
+
+/// Processor time of this process so far. `None` where the system does not say.
+fn processor_ms() -> Option<u64> {
+    let stat = std::fs::read_to_string("/proc/self/stat").ok()?;
+    // After the name in parentheses; user and system time are fields 14 and 15 of all, in ticks of 10 ms.
+    let mut fields = stat.rsplit_once(')')?.1.split_whitespace().skip(11);
+    let mut ticks = || fields.next()?.parse::<u64>().ok();
+    Some((ticks()? + ticks()?) * 10)
 }
 
 struct Bench {

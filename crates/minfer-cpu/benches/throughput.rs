@@ -1,12 +1,12 @@
 //! How fast the products are: operations per second with many tokens, bytes per second with one. Reports, asserts nothing.
 //!
-//! `throughput [threads] [level] [format ...]`
+//! `cargo bench -p minfer-cpu --bench throughput -- [threads] [level] [format ...]`
 
 use minfer_backend::{Backend, BackendId, BufRef, Kernel, Operand, RegionId, Step, WeightOperand};
-use minfer_cpu::{CpuBackend, CpuOptions, SimdLevel};
+use minfer_cpu::{CpuBackend, CpuOptions, Probe, SimdLevel};
 use minfer_graph::{BatchDims, DType, Op, Rows, Shape, ValueType};
 use std::num::NonZeroUsize;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 const FORMATS: [DType; 15] = [
     DType::Q4_K,
@@ -27,13 +27,21 @@ const FORMATS: [DType; 15] = [
 ];
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let mut args = std::env::args().skip(1);
+    // `cargo test` starts benches too, without this word: there is nothing to test.
+    if !std::env::args().any(|arg| arg == "--bench") {
+        return Ok(());
+    }
+    let mut args = std::env::args().skip(1).filter(|arg| arg != "--bench");
     let threads: usize = args.next().map_or(Ok(1), |arg| arg.parse())?;
     let level = args.next().map_or(Ok(SimdLevel::detect()), |arg| arg.parse())?;
     let wanted: Vec<String> = args.collect();
-    let peak = peak_gops();
-    println!("{level}, {threads} threads; int8 peak of one core {peak:.0} GOP/s (0: no AVX-512 VNNI)");
-    println!("memory read by one thread: {:.1} GB/s", read_gbytes());
+    let probe = Probe::new(level, STREAM_BYTES)?;
+    let n_threads = NonZeroUsize::new(threads).ok_or("no threads")?;
+    let time = Duration::from_millis(500);
+    let peak = probe.int8_ops_per_s(n_threads, time)? / 1e9;
+    let read = probe.read_bytes_per_s(n_threads, time)? / 1e9;
+    drop(probe);
+    println!("{level}, {threads} threads together: int8 peak {peak:.0} GOP/s, memory reads {read:.1} GB/s");
     println!(
         "format     512 tokens GOP/s (of peak)      2     4     6     8     9    16    32 tokens    1 token GB/s  in cache"
     );
@@ -41,7 +49,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         if wanted.is_empty() || wanted.iter().any(|name| *name == dtype.to_string()) {
             let mut bench = Bench::new(threads, level, dtype)?;
             let gops = bench.gops(512)?;
-            print!("{:10} {gops:8.1} ({:3.0}%)       ", dtype.to_string(), gops / peak / threads as f64 * 100.0);
+            print!("{:10} {gops:8.1} ({:3.0}%)       ", dtype.to_string(), gops / peak * 100.0);
             for tokens in TOKENS {
                 print!("{:6.1}", bench.gops(tokens)?);
             }
@@ -129,48 +137,4 @@ impl Bench {
         let bytes = (self.copies * self.weight.buf.len) as f64;
         Ok(bytes / self.seconds(&steps)? / 1e9)
     }
-}
-
-/// Bytes per second of one thread that only adds up what it reads.
-fn read_gbytes() -> f64 {
-    let data = vec![1u64; (STREAM_BYTES / 8) as usize];
-    let mut best = f64::INFINITY;
-    for _ in 0..4 {
-        let start = Instant::now();
-        std::hint::black_box(data.iter().fold(0u64, |sum, x| sum.wrapping_add(*x)));
-        best = best.min(start.elapsed().as_secs_f64());
-    }
-    STREAM_BYTES as f64 / best / 1e9
-}
-
-/// Operations per second of the dot product instruction on registers alone.
-fn peak_gops() -> f64 {
-    #[cfg(target_arch = "x86_64")]
-    if SimdLevel::Avx512.is_available() {
-        use core::arch::x86_64::*;
-        #[target_feature(enable = "avx512f,avx512vnni")]
-        fn spin(rounds: u64) -> i32 {
-            let (a, b) = std::hint::black_box((_mm512_set1_epi8(3), _mm512_set1_epi8(5)));
-            let mut sums = [_mm512_setzero_si512(); 16];
-            for _ in 0..rounds {
-                for sum in &mut sums {
-                    *sum = _mm512_dpbusd_epi32(*sum, a, b);
-                }
-            }
-            let mut total = 0;
-            for sum in sums {
-                total ^= _mm512_reduce_add_epi32(sum);
-            }
-            total
-        }
-        let mut best = f64::INFINITY;
-        for _ in 0..20 {
-            let start = Instant::now();
-            // SAFETY: the instructions are there.
-            std::hint::black_box(unsafe { spin(std::hint::black_box(100_000)) });
-            best = best.min(start.elapsed().as_secs_f64());
-        }
-        return 100_000.0 * 16.0 * 128.0 / best / 1e9;
-    }
-    0.0
 }
