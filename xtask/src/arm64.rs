@@ -15,8 +15,9 @@ use crate::process::{cargo, in_search_path, output, run, workspace};
 const TARGET: &str = "aarch64-unknown-linux-gnu";
 const LINKER: &str = "aarch64-linux-gnu-gcc";
 const EMULATOR: &str = "qemu-aarch64";
-/// Where Debian's cross compiler keeps the C library of the target.
-const LIBRARIES: &str = "/usr/aarch64-linux-gnu";
+/// What starts programs that use the target's C library. The linker's copy of that library is of another build, and
+/// one's loader with the other's library hangs at the first thread.
+const LOADER: &str = "/lib/ld-linux-aarch64.so.1";
 
 /// Processors as the emulator calls them: the first has 8-bit dot products, the second has not. What they lack is an
 /// illegal instruction there too.
@@ -27,11 +28,12 @@ const COMPILERS: [&str; 2] = ["rustc", "/usr/bin/rustc"];
 
 /// What brings everything on Debian 12. `rustc-web` is the current compiler, kept for browsers in the security updates.
 const INSTALL: &str = "dpkg --add-architecture arm64 && apt-get update && apt-get install --no-install-recommends \
-                       rustc-web libstd-rust-web-dev:arm64 gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user";
+                       rustc-web libstd-rust-web-dev:arm64 libc6:arm64 gcc-aarch64-linux-gnu \
+                       libc6-dev-arm64-cross qemu-user";
 
 /// Compiles and runs.
 pub fn check() -> Result<()> {
-    let machine = Machine::find(std::env::var_os("PATH"), &COMPILERS, Path::new(LIBRARIES))?;
+    let machine = Machine::find(std::env::var_os("PATH"), &COMPILERS, Path::new(LOADER))?;
     run(&mut machine.cargo(&["check", "--workspace", "--all-targets"]))?;
     for processor in PROCESSORS {
         eprintln!("emulating {processor}");
@@ -47,12 +49,11 @@ struct Machine {
     compiler: PathBuf,
     linker: PathBuf,
     emulator: PathBuf,
-    libraries: PathBuf,
 }
 
 impl Machine {
     /// What there is on this machine; all that is missing is said at once.
-    fn find(search_path: Option<OsString>, compilers: &[&str], libraries: &Path) -> Result<Self> {
+    fn find(search_path: Option<OsString>, compilers: &[&str], loader: &Path) -> Result<Self> {
         let mut missing = Vec::new();
         let found = compilers.iter().find_map(|name| match suits(Path::new(name)) {
             Ok(()) => Some(PathBuf::from(name)),
@@ -72,12 +73,12 @@ impl Machine {
             path
         };
         let (linker, emulator) = (program(LINKER), program(EMULATOR));
-        if !libraries.join("lib/ld-linux-aarch64.so.1").exists() {
-            missing.push(format!("no C library for arm64 in {}", libraries.display()));
+        if !loader.exists() {
+            missing.push(format!("no C library for arm64: {} is missing", loader.display()));
         }
         match (found, linker, emulator) {
             (Some(compiler), Some(linker), Some(emulator)) if missing.is_empty() => {
-                Ok(Self { compiler, linker, emulator, libraries: libraries.into() })
+                Ok(Self { compiler, linker, emulator })
             }
             _ => bail!("arm64 cannot be checked here:\n  {}\nOn Debian 12: {INSTALL}", missing.join("\n  ")),
         }
@@ -99,7 +100,7 @@ impl Machine {
 
     /// What runs a program of the target.
     fn runner(&self, processor: &str) -> String {
-        format!("{} -cpu {processor} -L {}", self.emulator.display(), self.libraries.display())
+        format!("{} -cpu {processor}", self.emulator.display())
     }
 }
 
@@ -111,7 +112,7 @@ fn for_target(setting: &str) -> String {
 /// Whether a compiler is there, new enough, and has the target's standard library; else why not.
 fn suits(compiler: &Path) -> Result<()> {
     let name = compiler.display();
-    let said = output(Command::new(compiler).arg("--version"))?;
+    let said = output(Command::new(compiler).arg("--version")).with_context(|| name.to_string())?;
     let manifest = fs::read_to_string(workspace().join("Cargo.toml"))?;
     let (_, needed) = manifest.split_once("rust-version = \"").context("Cargo.toml names no rust-version")?;
     if version(&said)? < version(needed)? {
