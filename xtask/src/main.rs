@@ -3,6 +3,7 @@
 //! Takes a task name and its flags; runs cargo, pip or the tidy rules. Must not
 //! know anything of the engine: it links no minfer crate.
 
+mod arm64;
 mod cache;
 mod fetch;
 mod picture;
@@ -57,6 +58,8 @@ enum Task {
     Tidy,
     /// Draw a small plan and use its page in a real browser; leaves screenshots. Needs Chromium.
     CheckPicture,
+    /// Compile for 64-bit ARM and run the CPU backend's tests on emulated processors. Says what it needs.
+    CheckArm64,
     /// Start each fuzz target on its seeds and a fixed number of mutations (stable toolchain).
     FuzzStart,
     /// Everything that continuous integration runs.
@@ -71,6 +74,7 @@ fn main() -> ExitCode {
         Task::Bless { filter } => tasks::bless(filter.as_deref()),
         Task::Tidy => tidy::run(),
         Task::CheckPicture => picture::check(),
+        Task::CheckArm64 => arm64::check(),
         Task::FuzzStart => tasks::fuzz_start(),
         Task::Ci => tasks::ci(),
     };

@@ -10,7 +10,7 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail};
 
-use crate::process::{cargo, run, workspace};
+use crate::process::{cargo, in_search_path, run, workspace};
 
 /// Uses the page and notes what it sees in `#result`.
 const DRIVER: &str = include_str!("picture/driver.js");
@@ -71,9 +71,7 @@ fn find_browser(named: Option<OsString>, search_path: Option<OsString>) -> Resul
         }
         bail!("MINFER_BROWSER names {}, which is no file", path.display());
     }
-    let folders: Vec<PathBuf> = search_path.iter().flat_map(std::env::split_paths).collect();
-    let program = |name: &str| format!("{name}{}", std::env::consts::EXE_SUFFIX);
-    let found = BROWSERS.iter().find_map(|name| folders.iter().map(|f| f.join(program(name))).find(|p| p.is_file()));
+    let found = BROWSERS.iter().find_map(|name| in_search_path(name, search_path.as_ref()));
     found.with_context(|| {
         format!(
             "no browser found: looked for {} in PATH. Install Chromium (Debian: `apt-get install chromium`), or set \

@@ -2,6 +2,7 @@
 //!
 //! Takes a command; gives success or an error that names the command. Must not know what it is for.
 
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -18,6 +19,13 @@ pub fn cargo(args: &[&str]) -> Command {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.args(args).current_dir(workspace());
     command
+}
+
+/// The file of a program, if a folder of the search path has it.
+pub fn in_search_path(program: &str, search_path: Option<&OsString>) -> Option<PathBuf> {
+    let file = format!("{program}{}", std::env::consts::EXE_SUFFIX);
+    let folders = search_path.into_iter().flat_map(std::env::split_paths);
+    folders.map(|folder| folder.join(&file)).find(|path| path.is_file())
 }
 
 /// Prints the command, runs it with our terminal, fails if it fails.

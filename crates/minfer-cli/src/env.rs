@@ -41,7 +41,7 @@ pub const VARIABLES: &[Variable] = &[
     },
     Variable {
         name: "MINFER_SIMD",
-        accepts: "scalar, avx2, avxvnni or avx512",
+        accepts: "scalar, avx2, avxvnni, avx512, neon or neondot",
         meaning: "vector instructions of the cpu backend, for tests; the default is the best there are",
         set: |env, value| put(&mut env.simd, parsed(value).map(Some)),
     },

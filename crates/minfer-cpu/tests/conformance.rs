@@ -34,3 +34,13 @@ fn avx_vnni() {
 fn avx512() {
     conforms(SimdLevel::Avx512);
 }
+
+#[test]
+fn neon() {
+    conforms(SimdLevel::Neon);
+}
+
+#[test]
+fn neon_dot() {
+    conforms(SimdLevel::NeonDot);
+}

@@ -15,11 +15,22 @@ pub enum SimdLevel {
     AvxVnni,
     /// AVX-512 with 8-bit dot products.
     Avx512,
+    /// 64-bit ARM: NEON.
+    Neon,
+    /// The same with 8-bit dot products.
+    NeonDot,
 }
 
 impl SimdLevel {
     /// Every level, slowest first.
-    pub const ALL: [SimdLevel; 4] = [SimdLevel::Scalar, SimdLevel::Avx2, SimdLevel::AvxVnni, SimdLevel::Avx512];
+    pub const ALL: [SimdLevel; 6] = [
+        SimdLevel::Scalar,
+        SimdLevel::Avx2,
+        SimdLevel::AvxVnni,
+        SimdLevel::Avx512,
+        SimdLevel::Neon,
+        SimdLevel::NeonDot,
+    ];
 
     /// The fastest level of this processor.
     pub fn detect() -> SimdLevel {
@@ -41,9 +52,20 @@ impl SimdLevel {
                     let base = has!("avx512f") && has!("avx512bw") && has!("avx512vl") && has!("avx512dq");
                     avx2() && base && has!("avx512vnni")
                 }
+                SimdLevel::Neon | SimdLevel::NeonDot => false,
             }
         }
-        #[cfg(not(target_arch = "x86_64"))]
+        #[cfg(target_arch = "aarch64")]
+        {
+            use std::arch::is_aarch64_feature_detected as has;
+            match self {
+                SimdLevel::Scalar => true,
+                SimdLevel::Neon => has!("neon"),
+                SimdLevel::NeonDot => has!("neon") && has!("dotprod"),
+                SimdLevel::Avx2 | SimdLevel::AvxVnni | SimdLevel::Avx512 => false,
+            }
+        }
+        #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
         {
             self == SimdLevel::Scalar
         }
@@ -56,6 +78,8 @@ impl SimdLevel {
             SimdLevel::Avx2 => "avx2",
             SimdLevel::AvxVnni => "avxvnni",
             SimdLevel::Avx512 => "avx512",
+            SimdLevel::Neon => "neon",
+            SimdLevel::NeonDot => "neondot",
         }
     }
 
@@ -66,7 +90,7 @@ impl SimdLevel {
             use super::{avx2::V256, avx512::V512};
             // The tokens' constructors ask the processor (a cached answer) and refuse without its instructions.
             match self {
-                SimdLevel::Scalar => {}
+                SimdLevel::Scalar | SimdLevel::Neon | SimdLevel::NeonDot => {}
                 SimdLevel::Avx2 => {
                     if let Some(s) = V256::<false>::new() {
                         return s.vectorize(kernel);
@@ -84,6 +108,23 @@ impl SimdLevel {
                 }
             }
         }
+        #[cfg(target_arch = "aarch64")]
+        {
+            use super::neon::Neon;
+            match self {
+                SimdLevel::Neon => {
+                    if let Some(s) = Neon::<false>::new() {
+                        return s.vectorize(kernel);
+                    }
+                }
+                SimdLevel::NeonDot => {
+                    if let Some(s) = Neon::<true>::new() {
+                        return s.vectorize(kernel);
+                    }
+                }
+                SimdLevel::Scalar | SimdLevel::Avx2 | SimdLevel::AvxVnni | SimdLevel::Avx512 => {}
+            }
+        }
         Scalar.vectorize(kernel)
     }
 }
@@ -96,7 +137,7 @@ impl fmt::Display for SimdLevel {
 
 /// A name that is no level's.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("unknown SIMD level {got}; known: scalar, avx2, avxvnni, avx512")]
+#[error("unknown SIMD level {got}; known: scalar, avx2, avxvnni, avx512, neon, neondot")]
 pub struct UnknownSimdLevel {
     /// The name.
     pub got: String,

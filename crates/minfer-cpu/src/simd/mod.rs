@@ -1,4 +1,4 @@
-//! One small vector machine, four ways to build it. Takes a [`SimdLevel`]; gives [`Simd`], the operations every kernel is
+//! One small vector machine, several ways to build it. Takes a [`SimdLevel`]; gives [`Simd`], the operations every kernel is
 //! written in; must not know tensors, formats or steps.
 //!
 //! A value of a type that implements [`Simd`] is a token: it exists only where the processor has the instructions, so
@@ -12,6 +12,8 @@ mod avx2;
 mod avx512;
 mod level;
 pub(crate) mod math;
+#[cfg(target_arch = "aarch64")]
+mod neon;
 mod scalar;
 
 pub use level::{SimdLevel, UnknownSimdLevel};
