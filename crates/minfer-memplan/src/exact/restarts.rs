@@ -21,7 +21,6 @@ enum Key {
     Area,
     /// Most bytes live in any of its sections, ties by width.
     CrowdThenWidth,
-    CrowdTimesWidth,
     /// Failures, summed over its sections.
     Failures,
     /// Failures in the worst of its sections, times width.
@@ -30,15 +29,15 @@ enum Key {
 
 const SHORT_LANES: [(Pick, Key); 8] = [
     (Pick::Lowest, Key::CrowdThenWidth),
-    (Pick::Lowest, Key::CrowdTimesWidth),
+    (Pick::Narrowest, Key::CrowdThenWidth),
+    (Pick::Lowest, Key::Area),
+    (Pick::Narrowest, Key::Failures),
     (Pick::Lowest, Key::Width),
-    (Pick::Tightest, Key::Width),
+    (Pick::Narrowest, Key::Width),
     (Pick::Lowest, Key::FailuresTimesWidth),
-    (Pick::Tightest, Key::FailuresTimesWidth),
-    (Pick::Lowest, Key::Failures),
-    (Pick::Tightest, Key::Area),
+    (Pick::Narrowest, Key::FailuresTimesWidth),
 ];
-const PATIENT_LANE: (Pick, Key) = (Pick::Tightest, Key::FailuresTimesWidth);
+const PATIENT_LANE: (Pick, Key) = (Pick::Narrowest, Key::FailuresTimesWidth);
 
 /// Nodes of a short run.
 const SHORT_NODES: u64 = 1500;
@@ -82,7 +81,6 @@ impl<'a> Lane<'a> {
                 Key::Width => width * noise,
                 Key::Area => width * u128::from(item.size) * noise,
                 Key::CrowdThenWidth => (crowd() << 48) + width * noise,
-                Key::CrowdTimesWidth => (crowd() * width).saturating_mul(noise),
                 Key::Failures => (u128::from(failures.iter().sum::<u64>()) + 16 * width) * noise,
                 Key::FailuresTimesWidth => u128::from(16 + failures.iter().max().copied().unwrap_or(0)) * width * noise,
             }

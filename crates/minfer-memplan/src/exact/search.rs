@@ -10,8 +10,9 @@ use super::{Halt, Stop};
 pub(crate) enum Pick {
     /// The lowest level, ties by rank.
     Lowest,
-    /// In the section with least room to waste the preferred item at its floor, or what has to come before it.
-    Tightest,
+    /// In a section where few items can be next, preferably low down: the preferred of these, or what has to come before
+    /// it. Measured on the MiniMalloc suite this finds placements several times as often as the least room to waste.
+    Narrowest,
 }
 
 pub(crate) struct Search<'a> {
@@ -107,10 +108,16 @@ impl<'a> Search<'a> {
             let open = items.iter().copied().filter(|&i| self.state.is_open(i));
             return open.min_by_key(|&i| (self.state.level(i), by_rank(i)));
         }
-        let tight = |s: usize| self.state.floor(s).map(|f| (self.state.slack(s) + f / 4, f, s));
-        let (_, floor, s) = (range.0..range.1).filter_map(tight).min()?;
-        let limit = floor + self.state.slack(s);
-        let near = |i: &u32| self.state.level(*i) <= limit;
+        let state = &self.state;
+        // Per section how many items could be its next without wasting more than it can spare.
+        let narrow = |s: usize| {
+            let (floor, slack) = (state.floor(s)?, state.slack(s));
+            let choices = state.instance.members[s].iter().filter(|&&i| state.level(i) <= floor + slack).count() as u64;
+            Some((choices * (state.capacity / 8) + floor, slack, s))
+        };
+        let (_, slack, s) = (range.0..range.1).filter_map(narrow).min()?;
+        let limit = state.floor(s)? + slack;
+        let near = |i: &u32| state.level(*i) <= limit;
         let members = self.state.instance.members[s].iter().copied().filter(near);
         let mut i = members.min_by_key(|&i| (!self.state.is_open(i), by_rank(i)))?;
         // Go down to what has to be decided first. Levels fall with every step, and the lowest is open.
