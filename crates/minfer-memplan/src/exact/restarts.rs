@@ -39,8 +39,8 @@ const SHORT_LANES: [(Pick, Key); 8] = [
 ];
 const PATIENT_LANE: (Pick, Key) = (Pick::Narrowest, Key::FailuresTimesWidth);
 
-/// Nodes of a short run.
-const SHORT_NODES: u64 = 1500;
+/// Nodes of a short run, beside one per item.
+const SHORT_NODES: u64 = 400;
 /// Nodes of the first round, for each half.
 const FIRST_ROUND_NODES: u64 = 12_000;
 /// Stack that one level of the search may take; there are at most two levels per item.
@@ -184,7 +184,8 @@ fn short_runs(lanes: &mut [Lane<'_>], next: &mut usize, nodes: u64, stop: Stop<'
         let lane = &mut lanes[*next];
         *next = (*next + 1) % SHORT_LANES.len();
         // Later runs are a little longer.
-        let share = (SHORT_NODES + SHORT_NODES * lane.runs / 16).min(nodes - spent);
+        let short = SHORT_NODES + lane.search.rank.len() as u64;
+        let share = (short + short * lane.runs / 32).min(nodes - spent);
         let found = decision(lane.run(share, stop));
         spent += lane.search.nodes.min(share);
         if !matches!(found, Decision::Unknown) || stop() {
