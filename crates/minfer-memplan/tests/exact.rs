@@ -181,26 +181,23 @@ fn a_spent_budget_is_a_gap_and_never_infeasible() {
     assert!(matches!(stopped, Err(PlaceError::AboveCapacity { .. })), "{stopped:?}");
 }
 
+/// At no step more than seven bytes are live, and still seven bytes hold no placement.
+const KNOT: [(u64, u64, u64); 8] =
+    [(2, 4, 1), (3, 6, 2), (0, 2, 4), (4, 6, 3), (3, 7, 2), (0, 1, 3), (1, 4, 2), (1, 3, 1)];
+
 #[test]
 fn blame_names_the_few_that_do_not_fit() {
-    // A small problem whose least height is above its lower bound, and many buffers at other steps.
-    let mut random = Random(5);
-    let knot = std::iter::repeat_with(|| small_problem(&mut random)).find(|p| {
-        let free = p.buffers.iter().all(|b| b.offset.is_none() && b.alignment == 1);
-        free && least_height(p) > lower_bound(p).bytes
-    });
-    let mut problem = knot.unwrap();
-    let (n_knot, least) = (problem.buffers.len(), least_height(&problem));
-    problem.buffers.extend((0..60).map(|i| Buffer::new(20 + i, 22 + i, least / 2)));
-    problem.buffers.push(Buffer::new(0, 90, 1)); // ties all together in time
-    let least = least + 1;
+    let innocent = (0..60).map(|i| Buffer::new(6 + i, 8 + i, 3));
+    let knot = KNOT.iter().map(|&(l, u, s)| Buffer::new(l, u, s));
+    let problem = Problem::new(innocent.chain(knot).collect());
     let placed = place(&problem, Strategy::Planned).unwrap();
-    assert_eq!((placed.placement.height, placed.certificate.verdict), (least, Verdict::OptimalBySearch));
-    let tight = problem.with_capacity_bytes(least - 1);
+    assert_eq!((placed.certificate.lower_bound.bytes, placed.placement.height), (7, 8));
+    assert_eq!(placed.certificate.verdict, Verdict::OptimalBySearch);
+    let tight = problem.with_capacity_bytes(7);
     let Err(PlaceError::Unplaceable { blame, capacity, found }) = place(&tight, Strategy::Planned) else {
         panic!("expected a proof");
     };
-    assert_eq!((capacity, found.placement.height), (least - 1, least));
-    assert!(blame.buffers.iter().all(|&i| i < n_knot || i == n_knot + 60), "{blame:?}");
+    assert_eq!((capacity, found.placement.height), (7, 8));
+    assert!(blame.buffers.iter().all(|&i| i >= 60), "{blame:?}");
     check_blame(&tight, &blame, capacity);
 }
