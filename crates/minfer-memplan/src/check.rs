@@ -42,9 +42,12 @@ pub enum Violation {
     /// More bytes than the claimed bound are live at another step.
     #[error("claimed lower bound {claimed}, but {actual} bytes are live at step {step}")]
     BoundTooLow { claimed: u64, step: u64, actual: u128 },
-    /// The verdict does not follow from height and bound.
-    #[error("height {height} and lower bound {lower_bound} do not give the verdict {verdict:?}")]
-    Verdict { height: u64, lower_bound: u64, verdict: Verdict },
+    /// The height proven to be needed is below the lower bound or above the height.
+    #[error("claimed {proven} bytes proven to be needed, outside of lower bound {lower_bound} to height {height}")]
+    Proven { proven: u64, lower_bound: u64, height: u64 },
+    /// The verdict does not follow from the heights.
+    #[error("height {height}, {proven} bytes proven and lower bound {lower_bound} do not give the verdict {verdict:?}")]
+    Verdict { height: u64, proven: u64, lower_bound: u64, verdict: Verdict },
 }
 
 /// Checks count, range, alignment, fixed offsets, capacity and all pairs. Returns the height. `O(n²)`.
@@ -92,7 +95,7 @@ pub fn check(problem: &Problem, offsets: &[u64]) -> Result<u64, Violation> {
 }
 
 /// Checks the placement, the claimed heights, the witness, that no step has more live bytes than the bound, and that the
-/// verdict follows. `O(n²)`.
+/// verdict follows. What exact search ruled out has no witness: only another search could check that. `O(n²)`.
 pub fn check_certificate(problem: &Problem, placed: &Placed) -> Result<(), Violation> {
     let actual = check(problem, &placed.placement.offsets)?;
     let certificate = &placed.certificate;
@@ -126,13 +129,18 @@ pub fn check_certificate(problem: &Problem, placed: &Placed) -> Result<(), Viola
         }
     }
 
+    let proven = certificate.proven_bytes;
+    if proven < claimed || proven > actual {
+        return Err(Violation::Proven { proven, lower_bound: claimed, height: actual });
+    }
     let follows = match certificate.verdict {
         Verdict::Optimal => actual == claimed,
-        Verdict::Gap { bytes } => bytes > 0 && claimed.checked_add(bytes) == Some(actual),
+        Verdict::OptimalBySearch => actual == proven && proven > claimed,
+        Verdict::Gap { bytes } => bytes > 0 && proven.checked_add(bytes) == Some(actual),
     };
     if follows {
         Ok(())
     } else {
-        Err(Violation::Verdict { height: actual, lower_bound: claimed, verdict: certificate.verdict })
+        Err(Violation::Verdict { height: actual, proven, lower_bound: claimed, verdict: certificate.verdict })
     }
 }

@@ -5,6 +5,7 @@
 mod bound;
 mod check;
 pub mod csv;
+mod exact;
 mod fixed;
 mod greedy;
 mod naive;
@@ -18,7 +19,8 @@ mod sections;
 pub use bound::{LowerBound, lower_bound};
 pub use check::{Violation, check, check_certificate};
 pub use place::{
-    Certificate, Options, PlaceError, Placed, Placement, Strategy, UnknownStrategy, Verdict, place, place_with,
+    Blame, Certificate, Options, PlaceError, Placed, Placement, Strategy, UnknownStrategy, Verdict, place, place_until,
+    place_with,
 };
 pub use pool::class_bytes;
 pub use problem::{Buffer, Problem, ProblemError};

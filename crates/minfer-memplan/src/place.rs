@@ -5,6 +5,7 @@ use std::str::FromStr;
 
 use thiserror::Error;
 
+use crate::exact::{self, Goal, Least, Stop};
 use crate::{LowerBound, Problem, ProblemError, lower_bound, naive, planned, pool};
 
 /// How offsets are chosen. All strategies give the same kind of answer.
@@ -70,11 +71,13 @@ impl Placement {
 /// What is proven about a height.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Verdict {
-    /// The height equals the lower bound: no placement is lower.
+    /// The height equals the lower bound: no placement is lower, and the witness proves it.
     Optimal,
-    /// The height is this far above the lower bound. A lower placement may or may not exist.
+    /// The height is above the lower bound, and still no placement is lower: exact search tried all ways.
+    OptimalBySearch,
+    /// The height is this far above what is proven to be needed. A lower placement may or may not exist.
     Gap {
-        /// Height minus lower bound, never 0.
+        /// Height minus [`Certificate::proven_bytes`], never 0.
         bytes: u64,
     },
 }
@@ -86,8 +89,31 @@ pub struct Certificate {
     pub height: u64,
     /// The bound and its witness.
     pub lower_bound: LowerBound,
+    /// No placement is lower than this: the lower bound, or more where exact search ruled heights out or a fixed buffer
+    /// ends higher. Together with `height` it is the interval in which the least height lies.
+    pub proven_bytes: u64,
     /// What follows.
     pub verdict: Verdict,
+}
+
+impl Certificate {
+    fn new(height: u64, lower_bound: LowerBound, proven_bytes: u64) -> Self {
+        let verdict = match height - proven_bytes {
+            0 if height == lower_bound.bytes => Verdict::Optimal,
+            0 => Verdict::OptimalBySearch,
+            bytes => Verdict::Gap { bytes },
+        };
+        Self { height, lower_bound, proven_bytes, verdict }
+    }
+}
+
+/// Buffers that alone do not fit within a capacity.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Blame {
+    /// Indices, ascending.
+    pub buffers: Vec<usize>,
+    /// Whether any of them can be left out no longer. If not, the node budget ended before that was known.
+    pub is_irreducible: bool,
 }
 
 /// A placement with its certificate.
@@ -101,19 +127,27 @@ pub struct Placed {
     pub n_slots: Option<usize>,
 }
 
-/// How much work a placement may take.
+/// How much work a placement may take, and what for.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct Options {
-    /// Bound on the work of [`Strategy::Planned`], in nodes: placed buffers looked at while searching for a gap, a few
-    /// nanoseconds each. A placement once begun is finished, so a little more may be spent. Counted, not timed: the
+    /// Bound on the greedy work of [`Strategy::Planned`], in nodes: placed buffers looked at while searching for a gap, a
+    /// few nanoseconds each. A placement once begun is finished, so a little more may be spent. Counted, not timed: the
     /// answer is the same on every machine. Nothing more is spent once the lower bound is reached.
     pub node_budget: u64,
+    /// Bound on the exact search that [`Strategy::Planned`] turns to if the greedy work did not reach the lower bound, in
+    /// nodes: conclusions drawn after a decision, some microseconds each. 0: no search. The answer is the same on every
+    /// machine. Problems with more than 4096 buffers that hang together in time are not searched.
+    pub search_nodes: u64,
+    /// Whether the search may use a second thread. Changes neither the answer nor the nodes spent.
+    pub parallel: bool,
+    /// With a capacity: whether to go on below it, to the least height. Without one that is always the goal.
+    pub minimize: bool,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { node_budget: 50_000_000 }
+        Self { node_budget: 50_000_000, search_nodes: 20_000, parallel: false, minimize: true }
     }
 }
 
@@ -130,6 +164,16 @@ pub enum PlaceError {
         capacity: u64,
         /// The proof.
         lower_bound: LowerBound,
+    },
+    /// Proven by exact search: no placement fits, though at no step more bytes are live than the capacity holds.
+    #[error("infeasible: no placement of {} buffers fits within {capacity} bytes, all ways were tried", blame.buffers.len())]
+    Unplaceable {
+        /// The problem's capacity.
+        capacity: u64,
+        /// Buffers that alone do not fit.
+        blame: Blame,
+        /// What was found, valid but for the capacity.
+        found: Box<Placed>,
     },
     /// Not proven: the strategy's best placement is too high. Another may fit.
     #[error("the lowest placement found needs {} bytes, the capacity is {capacity}", found.placement.height)]
@@ -154,28 +198,73 @@ pub fn place(problem: &Problem, strategy: Strategy) -> Result<Placed, PlaceError
 
 /// Places all buffers. Same input, same output.
 pub fn place_with(problem: &Problem, strategy: Strategy, options: &Options) -> Result<Placed, PlaceError> {
+    place_until(problem, strategy, options, &|| false)
+}
+
+/// The same, but ends early once `stop` returns true, with the best placement so far; a capacity that was not reached by
+/// then is [`PlaceError::AboveCapacity`], never infeasible. `stop` is asked every few hundred nodes, perhaps from another
+/// thread. What depends on it, a clock say, the answer depends on, too.
+pub fn place_until(
+    problem: &Problem,
+    strategy: Strategy,
+    options: &Options,
+    stop: &(dyn Fn() -> bool + Sync),
+) -> Result<Placed, PlaceError> {
     problem.validate()?;
     let bound = lower_bound(problem);
     if let Some(capacity) = problem.capacity.filter(|&c| bound.bytes > c) {
         return Err(PlaceError::Infeasible { capacity, lower_bound: bound });
     }
-    let (offsets, n_slots) = match strategy {
-        Strategy::Naive => (naive::offsets(problem), None),
+    let mut search_nodes = 0;
+    let (placement, proven, n_slots) = match strategy {
+        Strategy::Naive => (Placement::new(problem, naive::offsets(problem)), bound.bytes, None),
         Strategy::Pool => {
             let pooled = pool::offsets(problem)?;
-            (pooled.offsets, Some(pooled.n_slots))
+            (Placement::new(problem, pooled.offsets), bound.bytes, Some(pooled.n_slots))
         }
-        Strategy::Planned => (planned::offsets(problem, &bound, options.node_budget), None),
+        Strategy::Planned => {
+            search_nodes = options.search_nodes;
+            let Least { placement, proven } = planned(problem, &bound, options, &mut search_nodes, stop);
+            (placement, proven, None)
+        }
     };
-    let placement = Placement::new(problem, offsets);
     let height = placement.height;
-    let verdict = match height - bound.bytes {
-        0 => Verdict::Optimal,
-        bytes => Verdict::Gap { bytes },
-    };
-    let placed = Placed { placement, certificate: Certificate { height, lower_bound: bound, verdict }, n_slots };
+    let placed = Placed { placement, certificate: Certificate::new(height, bound, proven), n_slots };
     match problem.capacity.filter(|&c| height > c) {
+        Some(capacity) if proven > capacity => {
+            let suspects: Vec<usize> = (0..problem.buffers.len()).filter(|&i| problem.buffers[i].size > 0).collect();
+            let blame = exact::blame(problem, &suspects, capacity, &mut search_nodes, stop);
+            Err(PlaceError::Unplaceable { capacity, blame, found: Box::new(placed) })
+        }
         Some(capacity) => Err(PlaceError::AboveCapacity { capacity, found: Box::new(placed) }),
         None => Ok(placed),
     }
+}
+
+/// Greedy first, exact search if that leaves the goal open.
+fn planned(problem: &Problem, bound: &LowerBound, options: &Options, search_nodes: &mut u64, stop: Stop<'_>) -> Least {
+    let goal = match problem.capacity {
+        Some(capacity) if !options.minimize => Goal::Within(capacity),
+        _ => Goal::Least,
+    };
+    let aim = match goal {
+        Goal::Within(capacity) => capacity,
+        Goal::Least => bound.bytes,
+    };
+    let placement = Placement::new(problem, planned::offsets(problem, bound, aim, options.node_budget));
+    let mut known = Least { placement, proven: bound.bytes };
+    if known.placement.height <= aim || *search_nodes == 0 || !exact::is_searchable(problem, known.placement.height) {
+        return known;
+    }
+    // A capacity comes first, whatever is wanted below it, with half of the nodes.
+    if let Some(capacity) = problem.capacity.filter(|&c| known.placement.height > c && goal == Goal::Least) {
+        let mut half = *search_nodes / 2;
+        *search_nodes -= half;
+        known = exact::least(problem, known, Goal::Within(capacity), options.parallel, &mut half, stop);
+        *search_nodes += half;
+        if known.placement.height > capacity {
+            return known;
+        }
+    }
+    exact::least(problem, known, goal, options.parallel, search_nodes, stop)
 }

@@ -1,4 +1,4 @@
-//! The planned strategy: takes a valid problem and its lower bound, tries orders until one attains the bound or the node
+//! The planned strategy: takes a valid problem and a height to aim for, tries orders until one attains it or the node
 //! budget is spent. Must not know how an order becomes offsets.
 
 use std::cmp::Reverse;
@@ -9,19 +9,19 @@ use crate::sections::{MaxTree, Sections};
 use crate::{LowerBound, Placement, Problem, naive, pool};
 
 /// The lowest offsets found, by index. Never higher than the naive or the pool strategy's.
-pub(crate) fn offsets(problem: &Problem, bound: &LowerBound, node_budget: u64) -> Vec<u64> {
+pub(crate) fn offsets(problem: &Problem, bound: &LowerBound, aim: u64, node_budget: u64) -> Vec<u64> {
     let mut best = Placement::new(problem, naive::offsets(problem));
     if let Ok(pooled) = pool::offsets(problem) {
         best.keep_lower(Placement::new(problem, pooled.offsets));
     }
-    if best.height <= bound.bytes {
+    if best.height <= aim {
         return best.offsets;
     }
     let greedy = Greedy::new(problem);
     let has_fixed = problem.buffers.iter().any(|b| b.offset.is_some());
     let rising = (!has_fixed).then(|| Rising::new(&problem.buffers, &greedy.free));
     let keys = keys(&greedy, bound);
-    let mut search = Search { problem, bound, greedy, rising, best, budget: Budget(node_budget) };
+    let mut search = Search { problem, bound, aim, greedy, rising, best, budget: Budget(node_budget) };
     search.portfolio(&keys);
     search.adjust_handicaps(&keys);
     search.move_forward();
@@ -39,6 +39,7 @@ impl Placement {
 struct Search<'a> {
     problem: &'a Problem,
     bound: &'a LowerBound,
+    aim: u64,
     greedy: Greedy<'a>,
     rising: Option<Rising<'a>>, // only without fixed buffers
     best: Placement,
@@ -47,7 +48,7 @@ struct Search<'a> {
 
 impl Search<'_> {
     fn is_done(&self) -> bool {
-        self.best.height <= self.bound.bytes || self.budget.is_spent()
+        self.best.height <= self.aim || self.budget.is_spent()
     }
 
     /// Every key as a plain order with either fit and as an order on rising ground.

@@ -154,3 +154,17 @@ fn twenty_thousand_buffers_are_placed() {
         assert!(heights[2] >= bound);
     }
 }
+
+#[test]
+fn exp_packings() {
+    for n in [100, 200, 300, 400, 500] {
+        for seed in 0..4 {
+            let problem = guillotine(n, 1 << 20, 1 << 20, &mut Random(seed * 977 + 3)).with_capacity_bytes(1 << 20);
+            let mut options = Options::default();
+            options.node_budget = 1_000_000; options.search_nodes = 2_000_000; options.minimize = false;
+            let t = std::time::Instant::now();
+            let r = place_with(&problem, Strategy::Planned, &options);
+            println!("{n} {seed} {} {:.2}", match r { Ok(_) => "ok".to_string(), Err(e) => e.to_string() }, t.elapsed().as_secs_f64());
+        }
+    }
+}

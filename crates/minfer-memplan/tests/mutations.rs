@@ -77,10 +77,13 @@ proptest! {
         assert!(caught(&|p| p.placement.height -= 1));
         assert!(caught(&|p| { p.placement.offsets.pop(); }));
         assert!(caught(&|p| p.certificate.verdict = Verdict::Gap { bytes: 0 }));
-        assert!(caught(&|p| p.certificate.verdict = match p.certificate.verdict {
-            Verdict::Optimal => Verdict::Gap { bytes: 1 },
-            Verdict::Gap { .. } => Verdict::Optimal,
-        }));
+        for verdict in [Verdict::Optimal, Verdict::OptimalBySearch, Verdict::Gap { bytes: 1 }] {
+            if verdict != honest.certificate.verdict {
+                assert!(caught(&|p| p.certificate.verdict = verdict));
+            }
+        }
+        assert!(caught(&|p| p.certificate.proven_bytes += 1));
+        assert!(caught(&|p| p.certificate.proven_bytes = p.certificate.lower_bound.bytes - 1));
         // Another step whose live set is smaller is no bound to report, even with an honest sum.
         for step in 0..20 {
             let live: Vec<usize> =
@@ -91,7 +94,7 @@ proptest! {
             let lower = bytes < honest.certificate.lower_bound.bytes;
             let other = LowerBound { bytes, step, live };
             let spoil = |p: &mut Placed| {
-                p.certificate = Certificate { height, lower_bound: other.clone(), verdict };
+                p.certificate = Certificate { height, lower_bound: other.clone(), proven_bytes: bytes, verdict };
             };
             prop_assert_eq!(caught(&spoil), lower);
         }

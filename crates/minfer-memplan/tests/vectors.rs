@@ -129,7 +129,8 @@ fn the_first_free_buffer_may_be_stuck_above_a_fixed_one() {
     let problem = Problem::new(vec![Buffer::new(0, 2, 10).fixed_at(5), Buffer::new(1, 3, 6)]);
     let placed = place(&problem, Strategy::Planned).unwrap();
     assert_eq!(placed.placement.height, 21);
-    assert_eq!(placed.certificate.verdict, Verdict::Gap { bytes: 5 });
+    assert_eq!((placed.certificate.lower_bound.bytes, placed.certificate.proven_bytes), (16, 21));
+    assert_eq!(placed.certificate.verdict, Verdict::OptimalBySearch);
 }
 
 #[test]

@@ -1,0 +1,121 @@
+//! A component made ready for the search: takes buffers whose lifetimes hang together and a capacity, gives items over
+//! the sections that matter, all lengths in units of their greatest common divisor. Must not know how it is searched.
+
+use crate::Buffer;
+use crate::fixed::align_up;
+use crate::sections::Sections;
+
+/// One buffer of the component. Lengths in units.
+pub(crate) struct Item {
+    /// The sections it lives in, half open.
+    pub from: usize,
+    pub to: usize,
+    pub size: u64,
+    pub alignment: u64,
+    pub fixed: Option<u64>,
+}
+
+impl Item {
+    /// The lowest legal offset from `at` on. Rises with `at`, which is all that the search asks of it.
+    #[inline]
+    pub fn rise(&self, at: u64) -> u64 {
+        if self.alignment == 1 { at } else { align_up(at, self.alignment).unwrap_or(u64::MAX) }
+    }
+}
+
+/// The items, the sections' members, who meets whom.
+pub(crate) struct Instance {
+    /// Bytes per unit: divides all sizes, fixed offsets and alignments that matter.
+    pub unit: u64,
+    /// Index of each item's buffer in the problem.
+    pub buffers: Vec<usize>,
+    pub items: Vec<Item>,
+    /// Per item its size again, side by side for the innermost loop.
+    pub sizes: Vec<u64>,
+    /// Per section the items that live there, ascending.
+    pub members: Vec<Vec<u32>>,
+    /// Per item those that share a section with it, ascending.
+    pub neighbours: Vec<Vec<u32>>,
+}
+
+impl Instance {
+    /// The component of these `indices`: all have bytes and a lifetime.
+    pub fn new(buffers: &[Buffer], indices: &[usize]) -> Self {
+        let mut indices = indices.to_vec();
+        indices.sort_by_key(|&i| (buffers[i].lower, i));
+        let unit = unit(indices.iter().map(|&i| &buffers[i]));
+        let spans = crowded_spans(indices.iter().map(|&i| &buffers[i]));
+        let item = |(&i, &(from, to)): (&usize, &(usize, usize))| {
+            let b = &buffers[i];
+            // An alignment that divides the unit is met by any number of units.
+            let alignment = if unit.is_multiple_of(b.alignment) { 1 } else { b.alignment / unit };
+            Item { from, to, size: b.size / unit, alignment, fixed: b.offset.map(|o| o / unit) }
+        };
+        let items: Vec<Item> = indices.iter().zip(&spans).map(item).collect();
+        let mut members = vec![Vec::new(); items.iter().map(|i| i.to).max().unwrap_or(0)];
+        for (k, i) in items.iter().enumerate() {
+            members[i.from..i.to].iter_mut().for_each(|m| m.push(k as u32));
+        }
+        let mut seen = vec![usize::MAX; items.len()];
+        let neighbours = |(k, i): (usize, &Item)| {
+            let mut met = Vec::new();
+            seen[k] = k;
+            for &j in members[i.from..i.to].iter().flatten() {
+                if seen[j as usize] != k {
+                    seen[j as usize] = k;
+                    met.push(j);
+                }
+            }
+            met.sort_unstable();
+            met
+        };
+        let neighbours = items.iter().enumerate().map(neighbours).collect();
+        let sizes = items.iter().map(|i| i.size).collect();
+        Self { unit, buffers: indices, items, sizes, members, neighbours }
+    }
+}
+
+/// The greatest common divisor of all lengths. A buffer that rests on others or on the ground lies at a sum of sizes,
+/// rounded up to alignments, so heights between multiples of the unit need no thought.
+pub(crate) fn unit<'a>(buffers: impl Iterator<Item = &'a Buffer> + Clone) -> u64 {
+    let lengths = buffers.clone().flat_map(|b| [b.size, b.offset.unwrap_or(0)]);
+    let mut unit = lengths.fold(0, gcd).max(1);
+    // Rounding up to an alignment that divides the unit changes nothing. Any other makes the unit smaller, which may
+    // concern those before it.
+    loop {
+        let finer = buffers.clone().map(|b| b.alignment).fold(unit, |u, a| if u % a == 0 { u } else { gcd(u, a) });
+        if finer == unit {
+            return unit;
+        }
+        unit = finer;
+    }
+}
+
+fn gcd(mut a: u64, mut b: u64) -> u64 {
+    while b > 0 {
+        (a, b) = (b, a % b);
+    }
+    a
+}
+
+/// Each buffer's half-open range of *crowded* sections: those whose live set is not part of a neighbouring section's.
+/// The others ask for nothing that these do not.
+fn crowded_spans<'a>(buffers: impl Iterator<Item = &'a Buffer> + Clone) -> Vec<(usize, usize)> {
+    let sections = Sections::new(buffers.clone());
+    let spans: Vec<_> = buffers.map(|b| sections.of(b)).collect();
+    let (mut starts, mut ends) = (vec![false; sections.len() + 1], vec![false; sections.len() + 1]);
+    for &(from, to) in &spans {
+        (starts[from], ends[to]) = (true, true);
+    }
+    // Crowded: something began since the last end, and something ends right after.
+    let (mut crowded, mut grown) = (Vec::new(), false);
+    for s in 0..sections.len() {
+        grown |= starts[s];
+        if grown && ends[s + 1] {
+            crowded.push(s);
+            grown = false;
+        }
+    }
+    let rank = |s: usize| crowded.partition_point(|&c| c < s);
+    spans.iter().map(|&(from, to)| (rank(from), rank(to))).collect()
+}

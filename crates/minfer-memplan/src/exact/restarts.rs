@@ -1,0 +1,213 @@
+//! Restarts: takes an instance and a capacity, gives many searches a share of the node budget until one decides. Must
+//! not know how a search works.
+//!
+//! A search that takes a wrong turn early rarely recovers, so half of the effort goes to short runs, each with another
+//! order of preference: by length of life, by how crowded the sections are, by how often they were the ones that did not
+//! fit (which the runs before have learnt), always with some noise. The other half goes to one patient search that
+//! doubles its budget, and so completes the proof when nothing fits.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+
+use super::instance::Instance;
+use super::search::{Pick, Search};
+use super::{Decision, Halt, Stop};
+
+/// What an order of preference goes by, highest first.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Key {
+    /// Length of life, in crowded sections.
+    Width,
+    Area,
+    /// Most bytes live in any of its sections, ties by width.
+    CrowdThenWidth,
+    /// Failures, summed over its sections.
+    Failures,
+    /// Failures in the worst of its sections, times width.
+    FailuresTimesWidth,
+}
+
+const SHORT_LANES: [(Pick, Key); 8] = [
+    (Pick::Lowest, Key::CrowdThenWidth),
+    (Pick::Narrowest, Key::CrowdThenWidth),
+    (Pick::Lowest, Key::Area),
+    (Pick::Narrowest, Key::Failures),
+    (Pick::Lowest, Key::Width),
+    (Pick::Narrowest, Key::Width),
+    (Pick::Lowest, Key::FailuresTimesWidth),
+    (Pick::Narrowest, Key::FailuresTimesWidth),
+];
+const PATIENT_LANE: (Pick, Key) = (Pick::Narrowest, Key::FailuresTimesWidth);
+
+/// Nodes of a short run, beside one per item.
+const SHORT_NODES: u64 = 400;
+/// Nodes of the first round, for each half.
+const FIRST_ROUND_NODES: u64 = 12_000;
+/// Stack that one level of the search may take; there are at most two levels per item.
+const STACK_BYTES_PER_ITEM: usize = 2 << 10;
+
+/// One sequence of runs that learn from each other.
+struct Lane<'a> {
+    search: Search<'a>,
+    key: Key,
+    runs: u64,
+}
+
+impl<'a> Lane<'a> {
+    fn new(instance: &'a Instance, capacity: u64, (pick, key): (Pick, Key)) -> Self {
+        Self { search: Search::new(instance, capacity, pick), key, runs: 0 }
+    }
+
+    fn run(&mut self, budget: u64, stop: Stop<'_>) -> Result<Option<Vec<u64>>, Halt> {
+        self.rank();
+        self.runs += 1;
+        let found = self.search.run(budget, stop);
+        self.search.state.failures.iter_mut().for_each(|f| *f -= *f / 4);
+        found
+    }
+
+    /// Orders the items by key, from the second run on with noise.
+    fn rank(&mut self) {
+        let (instance, state) = (self.search.state.instance, &self.search.state);
+        let noise = |k: usize| if self.runs == 0 { 1024 } else { 1024 + mix(self.runs << 32 | k as u64) % 1024 };
+        let value = |k: usize| -> u128 {
+            let item = &instance.items[k];
+            let sections = item.from..item.to;
+            let width = sections.len() as u128;
+            let failures = &state.failures[sections.clone()];
+            let crowd = || u128::from(sections.clone().map(|s| state.to_come(s)).max().unwrap_or(0));
+            let noise = u128::from(noise(k));
+            match self.key {
+                Key::Width => width * noise,
+                Key::Area => width * u128::from(item.size) * noise,
+                Key::CrowdThenWidth => (crowd() << 48) + width * noise,
+                Key::Failures => (u128::from(failures.iter().sum::<u64>()) + 16 * width) * noise,
+                Key::FailuresTimesWidth => u128::from(16 + failures.iter().max().copied().unwrap_or(0)) * width * noise,
+            }
+        };
+        let mut order: Vec<(u128, usize)> = (0..instance.items.len()).map(|k| (!value(k), k)).collect();
+        order.sort_unstable();
+        for (rank, &(_, k)) in order.iter().enumerate() {
+            self.search.rank[k] = rank as u32;
+        }
+    }
+}
+
+/// A number that looks like chance (the finaliser of SplitMix64, Steele et al. 2014).
+fn mix(mut z: u64) -> u64 {
+    z = z.wrapping_add(0x9E37_79B9_7F4A_7C15);
+    z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    z ^ (z >> 31)
+}
+
+/// The question whether an instance fits within a capacity. Asked again, it goes on where it stopped.
+pub(crate) struct Question<'a> {
+    short: Vec<Lane<'a>>,
+    next: usize,
+    patient: Lane<'a>,
+    round_nodes: u64,
+    parallel: bool,
+}
+
+impl<'a> Question<'a> {
+    pub fn new(instance: &'a Instance, capacity: u64, parallel: bool) -> Self {
+        let lane = |kind| Lane::new(instance, capacity, kind);
+        let short = SHORT_LANES.map(lane).into_iter().collect();
+        Self { short, next: 0, patient: lane(PATIENT_LANE), round_nodes: FIRST_ROUND_NODES, parallel }
+    }
+
+    /// Spends at most the budget, which it lowers by what it spent. Without `stop` the answer and the nodes spent are
+    /// the same on every machine, with or without a second thread.
+    pub fn ask(&mut self, budget: &mut u64, stop: Stop<'_>) -> Decision {
+        loop {
+            let half = self.round_nodes.min(*budget / 2);
+            if half == 0 {
+                return Decision::Unknown;
+            }
+            let (found, spent) = self.round(half, stop);
+            *budget -= spent.min(*budget);
+            match found {
+                Decision::Unknown if stop() => return Decision::Unknown,
+                Decision::Unknown => self.round_nodes = self.round_nodes.saturating_mul(2),
+                decided => return decided,
+            }
+        }
+    }
+
+    /// One round: `half` nodes for the short runs, as many for the patient one, side by side if there are two threads.
+    /// What a race between both could change is not counted: a decided round costs the short runs' nodes up to a
+    /// placement, or all.
+    fn round(&mut self, half: u64, stop: Stop<'_>) -> (Decision, u64) {
+        let n_items = self.patient.search.rank.len();
+        let Self { short, next, patient, .. } = self;
+        if !self.parallel || half <= FIRST_ROUND_NODES {
+            let deep = n_items > 256;
+            let (found, spent) = if deep {
+                on_a_stack_for(n_items, || short_runs(short, next, half, stop))
+            } else {
+                short_runs(short, next, half, stop)
+            };
+            if !matches!(found, Decision::Unknown) {
+                return (found, spent);
+            }
+            let mut run = || patient.run(half, stop);
+            let found = if deep { on_a_stack_for(n_items, run) } else { run() };
+            return (decision(found), 2 * half);
+        }
+        let (short_done, patient_proved) = (AtomicBool::new(false), AtomicBool::new(false));
+        let patient_halted = || short_done.load(Ordering::Relaxed) || stop();
+        let short_halted = || patient_proved.load(Ordering::Relaxed) || stop();
+        thread::scope(|scope| {
+            let stack = STACK_BYTES_PER_ITEM * n_items + (1 << 20);
+            let patient = thread::Builder::new().stack_size(stack).spawn_scoped(scope, || {
+                let found = decision(patient.run(half, &patient_halted));
+                patient_proved.store(matches!(found, Decision::Infeasible), Ordering::Relaxed);
+                found
+            });
+            let (found, spent) = on_a_stack_for(n_items, || short_runs(short, next, half, &short_halted));
+            short_done.store(!matches!(found, Decision::Unknown), Ordering::Relaxed);
+            let patient = patient.ok().and_then(|p| p.join().ok()).unwrap_or(Decision::Unknown);
+            match found {
+                Decision::Fits(_) => (found, spent),
+                Decision::Infeasible => (found, 2 * half),
+                Decision::Unknown => (patient, 2 * half),
+            }
+        })
+    }
+}
+
+/// Short runs, lane after lane, until one decides or the nodes are spent.
+fn short_runs(lanes: &mut [Lane<'_>], next: &mut usize, nodes: u64, stop: Stop<'_>) -> (Decision, u64) {
+    let mut spent = 0;
+    while spent < nodes {
+        let lane = &mut lanes[*next];
+        *next = (*next + 1) % SHORT_LANES.len();
+        // Later runs are a little longer.
+        let short = SHORT_NODES + lane.search.rank.len() as u64;
+        let share = (short + short * lane.runs / 32).min(nodes - spent);
+        let found = decision(lane.run(share, stop));
+        spent += lane.search.nodes.min(share);
+        if !matches!(found, Decision::Unknown) || stop() {
+            return (found, spent);
+        }
+    }
+    (Decision::Unknown, spent)
+}
+
+fn decision(found: Result<Option<Vec<u64>>, Halt>) -> Decision {
+    match found {
+        Ok(Some(offsets)) => Decision::Fits(offsets),
+        Ok(None) => Decision::Infeasible,
+        Err(Halt) => Decision::Unknown,
+    }
+}
+
+/// Runs on a thread whose stack holds the search of so many items.
+fn on_a_stack_for<T: Send>(n_items: usize, run: impl FnOnce() -> T + Send) -> T {
+    let stack = STACK_BYTES_PER_ITEM * n_items + (1 << 20);
+    thread::scope(|scope| {
+        let worker = thread::Builder::new().stack_size(stack).spawn_scoped(scope, run);
+        worker.expect("a thread can be started").join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    })
+}
