@@ -51,6 +51,7 @@ fn tokenizer() -> Result<Tokenizer, TextError> {
         add_bos: true,
         add_eos: false,
         add_space_prefix: false,
+        strips: Vec::new(),
     })
 }
 

@@ -6,24 +6,14 @@ use minfer_text::{
     TokenizerSpec,
 };
 
-const PRE: [PreTokenizer; 8] = [
-    PreTokenizer::Smollm,
-    PreTokenizer::Qwen2,
-    PreTokenizer::LlamaBpe,
-    PreTokenizer::Gpt2,
-    PreTokenizer::Default,
-    PreTokenizer::Qwen35,
-    PreTokenizer::Falcon,
-    PreTokenizer::DeepseekCoder,
-];
-
 /// The first byte chooses the tokenizer, the rest is the text.
 fn body(data: &[u8]) {
     let Some((choice, text)) = data.split_first() else {
         return;
     };
     let text = String::from_utf8_lossy(text);
-    let pre = PRE.get(usize::from(*choice) % (PRE.len() + 1));
+    let rules: Vec<PreTokenizer> = PreTokenizer::names().filter_map(PreTokenizer::from_name).collect();
+    let pre = rules.get(usize::from(*choice) % (rules.len() + 1)).filter(|pre| pre.is_byte_level());
     let is_spm = pre.is_none();
     let tokenizer = pre.map_or_else(spm, |pre| bpe(*pre)).expect("a valid specification");
     let ids = tokenizer.encode(text.as_bytes(), EncodeOptions::default());
@@ -34,7 +24,7 @@ fn body(data: &[u8]) {
 
 fn spec(kind: TokenizerKind, tokens: TokenTable) -> TokenizerSpec {
     let special = SpecialTokens::default();
-    TokenizerSpec { kind, tokens, special, add_bos: false, add_eos: false, add_space_prefix: false }
+    TokenizerSpec { kind, tokens, special, add_bos: false, add_eos: false, add_space_prefix: false, strips: Vec::new() }
 }
 
 /// All bytes in the spelling of GPT-2, and two merges.

@@ -11,6 +11,13 @@ const GOLDEN: &str = include_str!("../golden/templates/rendered.jsonl");
 const CONVERSATIONS: &str = include_str!("../golden/templates/conversations.json");
 const N_TEMPLATES: usize = 70;
 
+/// Where the reference is not followed: template, conversation, and why.
+const DIFFERENT: &[(&str, &str, &str)] = &[(
+    "CohereForAI-c4ai-command-r-plus-tool_use",
+    "tools",
+    "`json_spec.items` is a method in Python, and the field that the template means here",
+)];
+
 /// 2024-12-31 23:59:59, as in `make.py`.
 const NOW_S: i64 = 1_735_689_599;
 
@@ -43,6 +50,10 @@ fn published_templates_give_the_bytes_of_the_reference() {
         let (name, conversation) = (text("template").unwrap(), text("conversation").unwrap());
         names.insert(name.to_owned());
         let rendered = render(&source(name), &conversations[conversation]);
+        if DIFFERENT.iter().any(|&(template, other, _)| (template, other) == (name, conversation)) {
+            assert_ne!(rendered.ok().as_deref(), text("prompt"), "{name}, {conversation}: it agrees now");
+            continue;
+        }
         match (rendered, text("prompt"), text("refused")) {
             (Ok(prompt), Some(expected), _) if prompt == expected => n_equal += 1,
             (Err(TextError::TemplateRefused { message }), _, Some(expected)) if message == expected => n_refused += 1,
@@ -52,7 +63,7 @@ fn published_templates_give_the_bytes_of_the_reference() {
         }
     }
     assert!(wrong.is_empty(), "{} differ:\n{}", wrong.len(), wrong.join("\n"));
-    assert_eq!((names.len(), n_equal, n_refused), (N_TEMPLATES, 329, 2));
+    assert_eq!((names.len(), n_equal, n_refused), (N_TEMPLATES, 328, 2));
     let folder = std::fs::read_dir(models_dir().join("templates")).expect("run `cargo xtask fetch test`");
     let is_template = |path: &Path| path.extension().is_some_and(|extension| extension == "jinja");
     assert_eq!(folder.filter(|entry| is_template(&entry.as_ref().unwrap().path())).count(), N_TEMPLATES);

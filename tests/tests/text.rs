@@ -13,7 +13,8 @@ enum Vocabulary {
     Ids,
     /// It comes without: texts only have to come back.
     RoundTrip,
-    /// It normalises text, so that texts come back changed: they only have to be the same the second time.
+    /// It normalises text, so that texts come back changed: they only have to be the same the second time, where
+    /// no character is unknown.
     Normalised,
     /// Its algorithm is not supported: the key and the value that say so.
     Refused(&'static str, &'static str),
@@ -75,7 +76,8 @@ fn vocabulary(name: &str, end: &str) -> PathBuf {
 fn texts(name: &str) -> Vec<String> {
     let all = read(&vocabulary(name, ".inp"));
     let mut texts: Vec<String> = all.split("\n__ggml_vocab_test__\n").map(str::to_owned).collect();
-    assert_eq!(texts.pop().as_deref(), Some(""), "the last text is followed by a separator");
+    // In most files a separator follows the last text.
+    texts.pop_if(|text| text.is_empty());
     assert!(texts.len() >= N_TEXTS, "{name}: only {} texts", texts.len());
     texts
 }
@@ -130,7 +132,10 @@ fn published_vocabularies_give_the_published_ids() {
             }
             let back = decoded(&tokenizer, &ids);
             let is_same = match vocabulary_is {
-                Normalised => tokenizer.encode(&back, PLAIN) == ids,
+                Normalised => {
+                    let is_unknown = |id| Some(id) == tokenizer.special().unk;
+                    ids.iter().any(|&id| is_unknown(id)) || tokenizer.encode(&back, PLAIN) == ids
+                }
                 _ => back == *text,
             };
             if !is_same {
@@ -140,6 +145,76 @@ fn published_vocabularies_give_the_published_ids() {
         assert_eq!(expected.next(), None, "{name}: too many lines of ids");
     }
     assert!(wrong.is_empty(), "{} differ:\n{}", wrong.len(), wrong.join("\n"));
+}
+
+/// Rows of ids for texts whose tokenization has been wrong elsewhere: Llama 3, Qwen2, Llama 2, each without begin token.
+const TABLE: &[(&str, [&[u32]; 3])] = &[
+    (
+        "ied 4 ½ months",
+        [
+            &[1142, 220, 19, 220, 27154, 4038],
+            &[1122, 220, 19, 220, 26062, 3951],
+            &[474, 287, 29871, 29946, 29871, 30226, 7378],
+        ],
+    ),
+    ("", [&[], &[], &[]]),
+    (" ", [&[220], &[220], &[259]]),
+    ("  ", [&[256], &[256], &[1678]]),
+    ("   ", [&[262], &[262], &[268]]),
+    ("\t", [&[197], &[197], &[29871, 12]]),
+    ("\n", [&[198], &[198], &[29871, 13]]),
+    ("\n\n", [&[271], &[271], &[29871, 13, 13]]),
+    ("\n\n\n", [&[1432], &[1406], &[29871, 13, 13, 13]]),
+    ("\t\n", [&[1602], &[1572], &[29871, 12, 13]]),
+    ("Hello world", [&[9906, 1917], &[9707, 1879], &[15043, 3186]]),
+    (" Hello world", [&[22691, 1917], &[21927, 1879], &[29871, 15043, 3186]]),
+    (" Hello, world!", [&[22691, 11, 1917, 0], &[21927, 11, 1879, 0], &[29871, 15043, 29892, 3186, 29991]]),
+    (
+        " this is 🦙.cpp",
+        [
+            &[420, 374, 11410, 99, 247, 13, 11055],
+            &[419, 374, 11162, 99, 247, 13, 10821],
+            &[29871, 445, 338, 29871, 243, 162, 169, 156, 29889, 8223],
+        ],
+    ),
+    (
+        "    Hello\n    Hello",
+        [&[262, 22691, 198, 262, 22691], &[262, 21927, 198, 262, 21927], &[268, 15043, 13, 1678, 15043]],
+    ),
+    ("\n =", [&[198, 284], &[198, 284], &[29871, 13, 353]]),
+    ("' era", [&[6, 11639], &[6, 11385], &[525, 3152]]),
+    (" (", [&[320], &[320], &[29871, 313]]),
+    ("3", [&[18], &[18], &[29871, 29941]]),
+    ("33", [&[1644], &[18, 18], &[29871, 29941, 29941]]),
+    ("333", [&[8765], &[18, 18, 18], &[29871, 29941, 29941, 29941]]),
+    ("3333", [&[8765, 18], &[18; 4], &[29871, 29941, 29941, 29941, 29941]]),
+    ("33333", [&[8765, 1644], &[18; 5], &[29871, 29941, 29941, 29941, 29941, 29941]]),
+];
+
+#[test]
+fn texts_that_were_wrong_elsewhere() {
+    let tokenizers = ["llama-bpe", "qwen2", "llama-spm"].map(|name| {
+        let file = GgufFile::open(vocabulary(name, "")).unwrap();
+        tokenizer(&file)
+    });
+    for (text, rows) in TABLE {
+        for (tokenizer, expected) in tokenizers.iter().zip(rows) {
+            let ids = tokenizer.encode(text, PLAIN);
+            assert_eq!(ids, *expected, "{text:?}");
+            assert_eq!(decoded(tokenizer, &ids), *text);
+        }
+    }
+    let [llama3, ..] = &tokenizers;
+    // A word that is a token wins over all merges; half a character is tokens as well.
+    assert_eq!(llama3.encode(" Việt", PLAIN), [101_798]);
+    assert_eq!(llama3.encode("歪", PLAIN), [15722, 103]);
+    assert_eq!(llama3.encode([0xe6, 0xad], PLAIN), [15722]);
+    let long = ["a".repeat(26_000), "A".repeat(43_000), "Z".repeat(128_000), "\n".repeat(100_000), " ".repeat(100_000)];
+    for tokenizer in &tokenizers {
+        for text in &long {
+            assert_eq!(decoded(tokenizer, &tokenizer.encode(text, PLAIN)), *text);
+        }
+    }
 }
 
 const SYSTEM: &str = "Answer in one word.";

@@ -54,7 +54,7 @@ pub enum TokenizerWarning {
         pre: &'static str,
     },
     /// Some bytes have no token: where text has them, the token for unknown text stands, or U+FFFD.
-    #[error("THE VOCABULARY IS NOT WHOLE: {n_missing} of 256 bytes have no token, and text with them cannot come back")]
+    #[error("{n_missing} bytes that text can hold have no token: where text has one, the model reads a substitute")]
     BytesMissing {
         /// How many.
         n_missing: usize,

@@ -37,6 +37,9 @@ const KNOWN: &[&str] = &[
     "<|eom_id|>",
     "<|return|>",
     "<|call|>",
+    "<|flush|>",
+    "<|calls|>",
+    "<|tool_response>",
     "<|eot|>",
     "<|end_of_turn|>",
     "<|END_OF_TURN_TOKEN|>",
@@ -44,11 +47,15 @@ const KNOWN: &[&str] = &[
     "<|repo_name|>",
     "<|fim_pad|>",
     "<end_of_turn>",
+    "<turn|>",
+    "<eos>",
     "<end_of_utterance>",
     "<EOT>",
     "_<EOT>",
     "< EOT >",
     "[EOT]",
+    "[EOS]",
+    "[e~[",
     "<｜end▁of▁sentence｜>",
     "</s>",
 ];
@@ -66,13 +73,13 @@ pub(crate) fn end_tokens(vocab: &Vocab, special: &SpecialTokens) -> Vec<EndToken
             let trusted = vocab.kind(id)? == TokenKind::Control
                 || text.starts_with(b"<|")
                 || text.starts_with("<\u{ff5c}".as_bytes());
-            let listed = KNOWN.iter().any(|known| known.as_bytes() == text);
-            (trusted && listed).then_some((id, text))
+            let is_listed = || KNOWN.iter().any(|known| known.as_bytes() == text);
+            (trusted && is_listed()).then_some((id, text))
         })
         .collect();
     let has = |text: &str| known.iter().any(|&(_, known)| known == text.as_bytes());
-    // The harmony format ends turns with the other two and uses `<|end|>` between messages.
-    let end_is_inner = has("<|return|>") && has("<|call|>");
+    // The harmony format, and Solar's, end turns with the other two and use `<|end|>` between messages.
+    let end_is_inner = has("<|return|>") && has("<|call|>") || has("<|flush|>") && has("<|calls|>");
     found.extend(
         known
             .iter()

@@ -43,12 +43,12 @@ pub enum TextError {
         /// Number of scores.
         got: usize,
     },
-    /// Some bytes have no token, and there is none for unknown text.
+    /// Some bytes have no token, and neither unknown text nor U+FFFD has one that could stand for them.
     #[error(
-        "{n_missing} bytes that text can hold have no token (the first is 0x{first:02X}), and no unknown token is named"
+        "{n_missing} bytes that text can hold have no token (the first is 0x{first:02X}), and nothing can stand for them"
     )]
     BytesMissing {
-        /// How many of the bytes that occur in UTF-8.
+        /// How many of the bytes that occur in text.
         n_missing: usize,
         /// The lowest of them.
         first: u8,

@@ -6,7 +6,7 @@
 //!
 //! ```text
 //! chat messages --ChatTemplate--> prompt parts --Tokenizer::encode_parts--> ids
-//! ids --StreamDecoder--> text, never half a character
+//! ids --StreamDecoder--> text, never half a character --StopStrings--> text up to a stop string
 //! ```
 //!
 //! # Why not the `tokenizers` crate
@@ -31,6 +31,7 @@ mod pretokenize;
 mod spec;
 mod special;
 mod spm;
+mod stop;
 mod tokenizer;
 mod unigram;
 mod utf8;
@@ -43,4 +44,5 @@ pub use end_tokens::{EndSource, EndToken};
 pub use error::TextError;
 pub use pretokenize::PreTokenizer;
 pub use spec::{Merges, SpecialTokens, Strip, TokenKind, TokenTable, TokenizerKind, TokenizerSpec};
+pub use stop::StopStrings;
 pub use tokenizer::{DecodeOptions, EncodeOptions, PromptPart, Tokenizer};

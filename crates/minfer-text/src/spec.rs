@@ -1,7 +1,7 @@
 //! What a tokenizer is made of: takes tokens, scores, merges and ids from whoever reads
 //! files, holds them compactly. Must not know any file format.
 
-use crate::vocab::Spelling;
+use crate::vocab::{Spelling, is_in_text};
 use crate::{PreTokenizer, TextError};
 
 /// Everything [`crate::Tokenizer::new`] needs.
@@ -24,7 +24,8 @@ pub struct TokenizerSpec {
 }
 
 impl TokenizerSpec {
-    /// How many bytes have no token of their own: in text they become the unknown token or, without one, U+FFFD.
+    /// How many of the bytes that occur in text have no token of their own: in text they become the unknown token or,
+    /// without one, U+FFFD.
     pub fn missing_bytes(&self) -> usize {
         let spelling = match &self.kind {
             TokenizerKind::Bpe { pre, .. } => pre.spelling(),
@@ -36,7 +37,7 @@ impl TokenizerSpec {
         tokens
             .filter_map(|(text, kind)| spelling.single_byte(text, kind))
             .for_each(|byte| has[usize::from(byte)] = true);
-        has.iter().filter(|has| !**has).count()
+        (0..=255).filter(|&byte| is_in_text(byte) && !has[usize::from(byte)]).count()
     }
 }
 

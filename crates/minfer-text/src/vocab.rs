@@ -120,13 +120,16 @@ impl Vocab {
         Ok(vocab)
     }
 
-    /// The tokens of U+FFFD, for bytes that never occur in UTF-8. All others must have tokens.
+    /// The tokens of U+FFFD, for bytes without a token where there is none for unknown text.
     fn replacement(&self) -> Result<Vec<u32>, TextError> {
-        let mut missing = self.missing_bytes().filter(|byte| !matches!(byte, 0xc0 | 0xc1 | 0xf5..));
-        if let Some(first) = missing.next() {
-            return Err(TextError::BytesMissing { n_missing: 1 + missing.count(), first });
+        let replacement = "\u{fffd}".as_bytes();
+        let mut missing = self.missing_bytes().filter(|&byte| is_in_text(byte));
+        match missing.next() {
+            Some(first) if !self.has_bytes(replacement) => {
+                Err(TextError::BytesMissing { n_missing: 1 + missing.count(), first })
+            }
+            _ => Ok(replacement.iter().map(|&byte| self.byte_id(byte)).collect()),
         }
-        Ok("\u{fffd}".bytes().map(|byte| self.byte_id(byte)).collect())
     }
 
     /// Bytes without a token of their own.
@@ -268,6 +271,12 @@ impl Vocab {
             + size_of_val(&*self.before_space)
             + self.unknown.capacity() * size_of::<u32>()
     }
+}
+
+/// Whether a byte occurs in text: UTF-8 never has C0, C1 and F5 to FF, and F1 and F2 begin characters from U+40000 to U+BFFFF,
+/// of which none is assigned.
+pub(crate) fn is_in_text(byte: u8) -> bool {
+    !matches!(byte, 0xc0 | 0xc1 | 0xf1 | 0xf2 | 0xf5..)
 }
 
 /// The byte that `<0xNN>` spells.

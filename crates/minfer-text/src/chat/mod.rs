@@ -7,14 +7,15 @@
 //! exponentially long. The environment is the one Hugging Face's libraries give to
 //! templates (`trim_blocks`, `lstrip_blocks`, loop controls, Python's string methods,
 //! `raise_exception`, `strftime_now`, their `tojson`). Known differences: iterating in `None`
-//! gives nothing instead of an error; `'x'|safe + y` does not escape `y`; a float that is
-//! joined to a string with `~` keeps Rust's spelling (`1e20`, not `1e+20`).
+//! gives nothing instead of an error; `x.items` without a call is the field of that name and never the method; a float
+//! that is joined to a string with `~` keeps Rust's spelling (`1e20`, not `1e+20`).
 
 mod builtin;
 mod clock;
 mod generation;
 mod guard;
 mod json;
+mod markup;
 mod methods;
 mod stack;
 
@@ -202,7 +203,8 @@ fn environment(source: &str, limits: ChatLimits) -> Result<Environment<'static>,
     // They indent: the size of what they print is the square of the depth, and no limit counts it in time.
     env.remove_filter("pprint");
     env.remove_global("debug");
-    env.add_template_owned(NAME, generation::strip(source)).map_err(failed)?;
+    env.add_filter(markup::FILTER, markup::plus);
+    env.add_template_owned(NAME, markup::rewrite(&generation::strip(source))).map_err(failed)?;
     Ok(env)
 }
 
