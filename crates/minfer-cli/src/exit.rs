@@ -13,6 +13,8 @@ use std::process::ExitCode;
 pub enum Outcome {
     /// Done.
     Done,
+    /// Done, and the answer, printed already, is no.
+    No,
 }
 
 /// A failure of the command line itself: what is wrong, and what to do.
@@ -47,6 +49,7 @@ impl std::error::Error for Failure {}
 pub fn code(result: anyhow::Result<Outcome>) -> ExitCode {
     let error = match result {
         Ok(Outcome::Done) => return ExitCode::SUCCESS,
+        Ok(Outcome::No) => return ExitCode::from(NO),
         Err(error) if is_closed_pipe(&error) => return ExitCode::SUCCESS,
         Err(error) => error,
     };
@@ -56,6 +59,9 @@ pub fn code(result: anyhow::Result<Outcome>) -> ExitCode {
     }
     ExitCode::from(2)
 }
+
+/// The exit code of a negative answer.
+const NO: u8 = 1;
 
 /// Whoever read our output has enough.
 fn is_closed_pipe(error: &anyhow::Error) -> bool {

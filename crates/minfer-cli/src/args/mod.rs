@@ -1,9 +1,11 @@
 //! The command line. Takes words; gives raw values, checked only as far as their type goes; must not know what they mean.
 
+mod memplan;
 mod run;
 mod shared;
 mod tools;
 
+pub use memplan::MemplanArgs;
 pub use run::{RunArgs, SamplingArgs};
 pub use shared::{Alloc, Backend, CacheType, PlanArgs};
 pub use tools::{
@@ -61,6 +63,13 @@ pub enum Command {
     ///
     /// The figures are those of the text's tokens from the second on, each given all before it.
     Eval(EvalArgs),
+    /// Place buffers with lifetimes in one address range, and prove how good that is
+    ///
+    /// Problems are files in the format of the MiniMalloc suite: a header with id,lower,upper,size (lifetimes [lower, upper))
+    /// and perhaps alignment, offset (fixed placements) and hint (left unread). Also read: start or begin for lower, buffer or
+    /// buffer_id for id, and end for an upper that is the last step itself.
+    #[command(subcommand)]
+    Memplan(MemplanArgs),
 }
 
 /// Reads the words of the command line. Ends the process for `--help`, `--version` and words that make no sense (exit

@@ -4,6 +4,7 @@ mod bench;
 mod eval;
 mod graph;
 mod inspect;
+mod memplan;
 mod run;
 mod text;
 mod tokenize;
@@ -23,6 +24,7 @@ pub fn run(command: Command) -> anyhow::Result<Outcome> {
         Command::Tokenize(settings) => tokenize::tokenize(&settings),
         Command::Bench(settings) => bench::bench(&settings),
         Command::Eval(settings) => eval::eval(&settings),
+        Command::Memplan(settings) => memplan::memplan(&settings),
     }
 }
 
