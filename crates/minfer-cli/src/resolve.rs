@@ -18,7 +18,7 @@ use std::ffi::OsString;
 use std::num::NonZeroUsize;
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// Most positions of a context.
 const MAX_N_CTX: u64 = minfer_engine::MAX_N_CTX as u64;
@@ -27,6 +27,8 @@ const MAX_UBATCH: u64 = minfer_engine::MAX_N_UBATCH as u64;
 
 /// Most sequences at once.
 const MAX_SLOTS: u64 = minfer_engine::MAX_N_SEQUENCES as u64;
+/// Longest search for a placement: a day.
+const MAX_TIMEOUT_SECONDS: u64 = 86_400;
 
 type Resolved<T> = Result<T, Failure>;
 
@@ -41,6 +43,7 @@ pub enum Command {
     Bench(Bench),
     Doctor(Doctor),
     Eval(Eval),
+    Memplan(Memplan),
 }
 
 /// Who computes, and how graphs are planned.
@@ -163,6 +166,21 @@ pub enum EvalSource {
     Text(TextSource),
 }
 
+/// `minfer memplan`.
+pub struct Memplan {
+    /// The problem, or the placement.
+    pub source: TextSource,
+    pub capacity: Option<u64>,
+    pub action: MemplanAction,
+}
+
+/// What `minfer memplan` does.
+pub enum MemplanAction {
+    Solve { minimize: bool, limit: Duration, output: TableOutput },
+    Check { problem: Option<PathBuf> },
+    Render { limit: Duration, file: Option<PathBuf> },
+}
+
 /// Checks every value, and lets flags win over the environment.
 pub fn resolve(raw: args::Command, environment: &Environment) -> Resolved<Command> {
     Ok(match raw {
@@ -182,6 +200,7 @@ pub fn resolve(raw: args::Command, environment: &Environment) -> Resolved<Comman
         args::Command::Bench(raw) => Command::Bench(bench::bench(*raw, environment)?),
         args::Command::Doctor(raw) => Command::Doctor(bench::doctor(raw, environment)?),
         args::Command::Eval(raw) => Command::Eval(eval(raw, environment)?),
+        args::Command::Memplan(raw) => Command::Memplan(memplan(raw)?),
     })
 }
 
@@ -427,6 +446,31 @@ fn ids(list: &str) -> Resolved<Vec<u32>> {
         return Err(Failure::new("--ids is empty, expected token ids such as 1,2,3"));
     }
     Ok(ids)
+}
+
+fn memplan(raw: args::MemplanArgs) -> Resolved<Memplan> {
+    let of = |file: PathBuf| if file.as_os_str() == "-" { TextSource::Stdin } else { TextSource::File(file) };
+    let limit = |seconds: f64| {
+        let limit = Duration::try_from_secs_f64(seconds).ok().filter(|l| l.as_secs() <= MAX_TIMEOUT_SECONDS);
+        limit.ok_or_else(|| {
+            Failure::new(format!("--timeout {seconds}: expected seconds from 0 to {MAX_TIMEOUT_SECONDS}"))
+        })
+    };
+    Ok(match raw {
+        args::MemplanArgs::Solve { problem, minimize, output } => Memplan {
+            source: of(problem.file),
+            capacity: problem.capacity,
+            action: MemplanAction::Solve { minimize, limit: limit(problem.timeout)?, output },
+        },
+        args::MemplanArgs::Check { file, problem, capacity } => {
+            Memplan { source: of(file), capacity, action: MemplanAction::Check { problem } }
+        }
+        args::MemplanArgs::Render { problem, file } => Memplan {
+            source: of(problem.file),
+            capacity: problem.capacity,
+            action: MemplanAction::Render { limit: limit(problem.timeout)?, file },
+        },
+    })
 }
 
 #[cfg(test)]

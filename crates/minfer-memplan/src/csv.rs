@@ -206,11 +206,7 @@ pub fn write(table: &Table, offsets: Option<&[u64]>) -> Result<String, CsvError>
         if id.contains(['\n', '\r']) {
             return Err(CsvError::LineBreak { buffer, id: id.clone() });
         }
-        if id.trim() != id || id.contains([',', '"']) {
-            let _ = write!(text, "\"{}\"", id.replace('"', "\"\""));
-        } else {
-            text.push_str(id);
-        }
+        push_cell(&mut text, id);
         let _ = write!(text, ",{},{},{}", b.lower, b.upper, b.size);
         if with_alignment {
             let _ = write!(text, ",{}", b.alignment);
@@ -222,4 +218,44 @@ pub fn write(table: &Table, offsets: Option<&[u64]>) -> Result<String, CsvError>
         text.push('\n');
     }
     Ok(text)
+}
+
+/// The text of a problem with the answer in it: all its columns as they are, and `offset`, filled in where the problem
+/// has that column and put last where it has not.
+pub fn with_offsets(text: &str, offsets: &[u64]) -> Result<String, CsvError> {
+    let expected = read(text)?.ids.len();
+    if offsets.len() != expected {
+        return Err(CsvError::Count { expected, got: offsets.len() });
+    }
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    let mut out = String::with_capacity(text.len() + 12 * offsets.len());
+    let mut place = None;
+    let mut answers = offsets.iter();
+    for (i, line) in text.lines().enumerate().filter(|(_, l)| !l.trim().is_empty()) {
+        let mut cells = cells(i + 1, line)?;
+        let is_header = out.is_empty();
+        if is_header {
+            place = cells.iter().position(|c| column(c) == Some(OFFSET));
+        }
+        let answer = if is_header { OFFSET.to_owned() } else { answers.next().map_or(String::new(), u64::to_string) };
+        match place {
+            Some(at) => cells[at] = answer,
+            None => cells.push(answer),
+        }
+        for (k, cell) in cells.iter().enumerate() {
+            out.push_str(if k > 0 { "," } else { "" });
+            push_cell(&mut out, cell);
+        }
+        out.push('\n');
+    }
+    Ok(out)
+}
+
+/// A cell, in quotes if it needs them.
+fn push_cell(text: &mut String, cell: &str) {
+    if cell.trim() != cell || cell.contains([',', '"']) {
+        let _ = write!(text, "\"{}\"", cell.replace('"', "\"\""));
+    } else {
+        text.push_str(cell);
+    }
 }

@@ -1,5 +1,5 @@
 //! The crate's public face: it takes a [`Problem`] and gives a [`Placed`] answer. Everything public is re-exported
-//! here, except the reader and writer of problem files, which live in [`csv`].
+//! here, except problem files, which live in [`csv`], and pictures, in [`svg`].
 #![doc = include_str!("../README.md")]
 
 mod bound;
@@ -13,8 +13,10 @@ mod place;
 mod planned;
 mod pool;
 mod problem;
+mod regions;
 mod rising;
 mod sections;
+pub mod svg;
 
 pub use bound::{LowerBound, lower_bound};
 pub use check::{Violation, check, check_certificate};
@@ -24,3 +26,4 @@ pub use place::{
 };
 pub use pool::class_bytes;
 pub use problem::{Buffer, Problem, ProblemError};
+pub use regions::{Region, Regions, RegionsError, check_regions, place_in_regions};

@@ -1,7 +1,7 @@
 //! Problem files: what is read, what is refused and how the refusal reads.
 
-use minfer_memplan::csv::{CsvError, Table, read, write};
-use minfer_memplan::{Buffer, Problem};
+use minfer_memplan::csv::{CsvError, Table, read, with_offsets, write};
+use minfer_memplan::{Buffer, Problem, svg};
 
 fn error(text: &str) -> String {
     read(text).unwrap_err().to_string()
@@ -60,4 +60,36 @@ fn what_cannot_be_written_is_refused() {
     let table = Table { ids: vec!["a\nb".to_owned()], problem: Problem::new(vec![Buffer::new(0, 1, 1)]) };
     assert_eq!(write(&table, None), Err(CsvError::LineBreak { buffer: 0, id: "a\nb".to_owned() }));
     assert_eq!(write(&table, Some(&[])), Err(CsvError::Count { expected: 1, got: 0 }));
+}
+
+#[test]
+fn answers_keep_all_columns() {
+    let text = "\u{feff}size,\"buffer\",start,end,hint\r\n\r\n4,\"b,1\",0,2,7\r\n 4 ,b2,3,8,\r\n";
+    assert_eq!(
+        with_offsets(text, &[0, 4]).unwrap(),
+        "size,buffer,start,end,hint,offset\n4,\"b,1\",0,2,7,0\n4,b2,3,8,,4\n"
+    );
+    let text = "id,offset,lower,upper,size\na,,0,3,4\nb,8,0,3,4\n";
+    assert_eq!(with_offsets(text, &[0, 8]).unwrap(), "id,offset,lower,upper,size\na,0,0,3,4\nb,8,0,3,4\n");
+    assert_eq!(with_offsets(text, &[0]), Err(CsvError::Count { expected: 2, got: 1 }));
+    assert_eq!(with_offsets("", &[]), Err(CsvError::Empty));
+}
+
+#[test]
+fn pictures_show_every_buffer_and_hold_any_name() {
+    let table = read("id,lower,upper,size\n<a&b>,0,3,4\nb,3,9,5\nempty,3,3,0\n").unwrap();
+    let picture = svg::draw(&table, &[0, 0, 0]);
+    assert!(picture.starts_with("<svg ") && picture.ends_with("</svg>\n"));
+    assert!(picture.contains("<title>&lt;a&amp;b&gt;: [0, 3), 4 bytes at 0</title>"), "{picture}");
+    assert_eq!(picture.matches("<title>").count(), 2);
+    assert_eq!(picture, svg::draw(&table, &[0, 0, 0]));
+    // Whatever it is given: no panic, no number that is none.
+    let odd = Table {
+        ids: vec![],
+        problem: Problem::new(vec![Buffer::new(9, 3, u64::MAX), Buffer::new(0, u64::MAX, u64::MAX)]),
+    };
+    for table in [Table::default(), odd] {
+        let picture = svg::draw(&table, &[u64::MAX]);
+        assert!(!picture.contains("NaN") && !picture.contains("inf"), "{picture}");
+    }
 }

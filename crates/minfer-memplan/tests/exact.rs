@@ -41,9 +41,11 @@ fn least_height(problem: &Problem) -> u64 {
                 }
                 let in_time = |j: usize| b.lower < self.buffers[j].upper && self.buffers[j].lower < b.upper;
                 let mut offset = 0;
-                while let Some(&(j, o)) = self.placed.iter().find(|&&(j, o)| {
-                    in_time(j) && offset < o + self.buffers[j].size && o < offset + b.size
-                }) {
+                while let Some(&(j, o)) = self
+                    .placed
+                    .iter()
+                    .find(|&&(j, o)| in_time(j) && offset < o + self.buffers[j].size && o < offset + b.size)
+                {
                     offset = (o + self.buffers[j].size).div_ceil(b.alignment) * b.alignment;
                 }
                 self.placed.push((i, offset));

@@ -2,6 +2,7 @@
 
 mod bench;
 mod doctor;
+mod memplan;
 mod plan;
 mod run;
 mod shared;
@@ -9,6 +10,7 @@ mod tools;
 
 pub use bench::{BenchArgs, BenchOutput};
 pub use doctor::DoctorArgs;
+pub use memplan::MemplanArgs;
 pub use plan::{FitSetting, LedgerArgs};
 pub use run::{RunArgs, SamplingArgs};
 pub use shared::{Alloc, Backend, CacheType, MemoryArgs, PlanArgs, WordArgs};
@@ -88,6 +90,13 @@ pub enum Command {
     ///
     /// The figures are those of the text's tokens from the second on, each given all before it.
     Eval(EvalArgs),
+    /// Place buffers with lifetimes in one address range, and prove how good that is
+    ///
+    /// Problems are files in the format of the MiniMalloc suite: a header with id,lower,upper,size (lifetimes [lower, upper))
+    /// and perhaps alignment, offset (fixed placements) and hint (left unread). Also read: start or begin for lower, buffer or
+    /// buffer_id for id, and end for an upper that is the last step itself.
+    #[command(subcommand)]
+    Memplan(MemplanArgs),
 }
 
 /// Reads the words of the command line. Ends the process for `--help`, `--version` and words that make no sense (exit

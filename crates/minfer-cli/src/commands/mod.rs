@@ -6,6 +6,7 @@ mod eval;
 mod graph;
 mod inspect;
 mod limits;
+mod memplan;
 mod plan;
 mod run;
 mod template;
@@ -35,6 +36,7 @@ pub fn run(command: Command) -> anyhow::Result<Outcome> {
         Command::Bench(settings) => bench::bench(&settings),
         Command::Doctor(settings) => doctor::doctor(&settings),
         Command::Eval(settings) => eval::eval(&settings),
+        Command::Memplan(settings) => memplan::memplan(&settings),
     }
 }
 

@@ -1,0 +1,304 @@
+//! `minfer memplan`: places, checks and draws buffers that are given as a table. Knows no model.
+
+use super::text::read_bytes;
+use crate::args::TableOutput;
+use crate::exit::{Failure, Outcome};
+use crate::output::{self, Table as Columns, note, plain};
+use crate::resolve::{Memplan, MemplanAction, TextSource};
+use anyhow::Result;
+use minfer_memplan::csv::{self, Table};
+use minfer_memplan::{Options, PlaceError, Placed, Strategy, Verdict, check, check_certificate, place_until, svg};
+use serde_json::{Value, json};
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// Names listed in a sentence; JSON has all of them.
+const SHOWN_NAMES: usize = 20;
+
+/// Does what was asked.
+pub fn memplan(settings: &Memplan) -> Result<Outcome> {
+    let name = match &settings.source {
+        TextSource::File(path) => path.display().to_string(),
+        _ => "stdin".to_owned(),
+    };
+    let text = read(&settings.source, &name)?;
+    let mut table = csv::read(&text).map_err(|error| Failure::new(format!("{name}: {error}")))?;
+    table.problem.capacity = settings.capacity;
+    let input = Input { name, text, table };
+    match &settings.action {
+        MemplanAction::Solve { minimize, limit, output } => solve(&input, *minimize, *limit, *output),
+        MemplanAction::Check { problem } => verify(input, problem.as_deref()),
+        MemplanAction::Render { limit, file } => render(&input, &settings.source, *limit, file.as_deref()),
+    }
+}
+
+/// A problem as it was given.
+struct Input {
+    name: String,
+    text: String,
+    table: Table,
+}
+
+fn read(source: &TextSource, name: &str) -> Result<String> {
+    let bytes = read_bytes(source, "minfer memplan solve FILE.csv, or pipe a problem into it")?;
+    String::from_utf8(bytes).map_err(|_| Failure::new(format!("{name}: not a table: it is not valid UTF-8")).into())
+}
+
+/// What came of a search.
+enum Found {
+    Placed(Placed),
+    /// The lowest, but above the capacity; nothing proven.
+    TooHigh(Placed),
+    /// Nothing fits: the sentence that says so, and the buffers that alone do not fit.
+    Nothing {
+        why: String,
+        blame: Vec<usize>,
+        is_irreducible: bool,
+    },
+}
+
+fn search(input: &Input, minimize: bool, limit: Duration) -> Result<Found> {
+    let table = &input.table;
+    let mut options = Options::default();
+    (options.search_nodes, options.parallel, options.minimize) = (u64::MAX, true, minimize);
+    let start = Instant::now();
+    let found = match place_until(&table.problem, Strategy::Planned, &options, &|| start.elapsed() >= limit) {
+        Ok(placed) => Found::Placed(placed),
+        Err(PlaceError::AboveCapacity { found, .. }) => Found::TooHigh(*found),
+        Err(PlaceError::Infeasible { capacity, lower_bound }) => Found::Nothing {
+            why: format!(
+                "nothing fits within {capacity} bytes: at step {} {} bytes are live",
+                lower_bound.step, lower_bound.bytes
+            ),
+            blame: lower_bound.live,
+            is_irreducible: false,
+        },
+        Err(PlaceError::Unplaceable { capacity, blame, .. }) => Found::Nothing {
+            why: format!("nothing fits within {capacity} bytes: all ways were tried"),
+            blame: blame.buffers,
+            is_irreducible: blame.is_irreducible,
+        },
+        Err(error) => return Err(failure(input, &error.to_string()).into()),
+    };
+    if let Found::Placed(placed) | Found::TooHigh(placed) = &found {
+        let mut problem = table.problem.clone();
+        problem.capacity = problem.capacity.filter(|_| matches!(found, Found::Placed(_)));
+        check_certificate(&problem, placed)
+            .map_err(|wrong| failure(input, &format!("the planner is wrong: {wrong}")))?;
+    }
+    Ok(found)
+}
+
+fn failure(input: &Input, what: &str) -> Failure {
+    Failure::new(format!("{}: {what}", input.name)).hint("buffers are counted from 0, in the order of the file")
+}
+
+fn solve(input: &Input, minimize: bool, limit: Duration, output: TableOutput) -> Result<Outcome> {
+    let found = search(input, minimize, limit)?;
+    let capacity = input.table.problem.capacity;
+    let (placed, outcome) = match &found {
+        Found::Placed(placed) => (placed, Outcome::Done),
+        Found::TooHigh(placed) => (placed, Outcome::No),
+        Found::Nothing { why, blame, is_irreducible } => {
+            output::line(why);
+            let less = if *is_irreducible { "none of them can be left out" } else { "perhaps fewer would do" };
+            output::line(&format!("alone too many: {} ({less})", names(&input.table, blame)));
+            if output == TableOutput::Json {
+                let ids: Vec<&String> = blame.iter().map(|&i| &input.table.ids[i]).collect();
+                let proof = json!({ "buffers": ids, "irreducible": is_irreducible });
+                output::answer_json(&json!({ "fits": false, "capacity": capacity, "infeasible": proof }))?;
+            }
+            return Ok(Outcome::No);
+        }
+    };
+    match output {
+        TableOutput::Csv => {
+            let text = csv::with_offsets(&input.text, &placed.placement.offsets)?;
+            output::answer(|out| out.write_all(text.as_bytes()))?;
+        }
+        TableOutput::Json => output::answer_json(&placed_json(&input.table, placed))?,
+        TableOutput::Table => {
+            let mut columns = Columns::new(&[1, 2, 3, 4]);
+            columns.row(["id", "lower", "upper", "size", "offset"]);
+            for (k, b) in input.table.problem.buffers.iter().enumerate() {
+                let numbers = [b.lower, b.upper, b.size, placed.placement.offsets[k]].map(|n| n.to_string());
+                columns.row(std::iter::once(plain(&input.table.ids[k])).chain(numbers));
+            }
+            output::answer(|out| columns.write(out, ""))?;
+        }
+    }
+    certificate_notes(&input.table, placed);
+    if outcome == Outcome::No {
+        let capacity = capacity.unwrap_or_default();
+        output::line(&format!("no placement within {capacity} bytes was found in time; whether there is one is open"));
+    }
+    Ok(outcome)
+}
+
+fn certificate_notes(table: &Table, placed: &Placed) {
+    let certificate = &placed.certificate;
+    note("height", &format!("{} bytes", certificate.height));
+    let bound = &certificate.lower_bound;
+    note("bound", &format!("{} bytes are live at step {}: {}", bound.bytes, bound.step, names(table, &bound.live)));
+    let verdict = match certificate.verdict {
+        Verdict::Optimal => "the least height: as many bytes are live at one step".to_owned(),
+        Verdict::OptimalBySearch if certificate.height == fixed_top(table) => {
+            "the least height: a fixed buffer ends there, or all lower ones were ruled out".to_owned()
+        }
+        Verdict::OptimalBySearch => "the least height: all lower ones were ruled out".to_owned(),
+        Verdict::Gap { bytes } => {
+            format!(
+                "the least height is from {} to {}: {bytes} bytes are open",
+                certificate.proven_bytes, certificate.height
+            )
+        }
+    };
+    note("proven", &verdict);
+}
+
+fn fixed_top(table: &Table) -> u64 {
+    table.problem.buffers.iter().filter_map(|b| b.offset.map(|o| o + b.size)).max().unwrap_or(0)
+}
+
+fn names(table: &Table, buffers: &[usize]) -> String {
+    let mut text: Vec<String> = buffers.iter().take(SHOWN_NAMES).map(|&i| plain(&table.ids[i])).collect();
+    if buffers.len() > SHOWN_NAMES {
+        text.push(format!("and {} more", buffers.len() - SHOWN_NAMES));
+    }
+    text.join(", ")
+}
+
+fn placed_json(table: &Table, placed: &Placed) -> Value {
+    let certificate = &placed.certificate;
+    let row = |i: usize| {
+        let b = &table.problem.buffers[i];
+        json!({
+            "id": table.ids[i],
+            "lower": b.lower,
+            "upper": b.upper,
+            "size": b.size,
+            "alignment": b.alignment,
+            "offset": placed.placement.offsets[i],
+        })
+    };
+    let live: Vec<&String> = certificate.lower_bound.live.iter().map(|&i| &table.ids[i]).collect();
+    let verdict = match certificate.verdict {
+        Verdict::Optimal => "optimal",
+        Verdict::OptimalBySearch => "optimal by search",
+        Verdict::Gap { .. } => "gap",
+    };
+    json!({
+        "fits": table.problem.capacity.is_none_or(|c| certificate.height <= c),
+        "capacity": table.problem.capacity,
+        "height": certificate.height,
+        "lower_bound": { "bytes": certificate.lower_bound.bytes, "step": certificate.lower_bound.step, "live": live },
+        "proven": certificate.proven_bytes,
+        "verdict": verdict,
+        "buffers": (0..table.ids.len()).map(row).collect::<Vec<_>>(),
+    })
+}
+
+/// Takes the offsets out of a table: the placement to be judged or drawn. `Err` is a buffer without one.
+fn take_offsets(table: &mut Table) -> Result<Vec<u64>, usize> {
+    let buffers = &mut table.problem.buffers;
+    if let Some(missing) = buffers.iter().position(|b| b.offset.is_none()) {
+        return Err(missing);
+    }
+    Ok(buffers.iter_mut().filter_map(|b| b.offset.take()).collect())
+}
+
+fn verify(input: Input, problem: Option<&Path>) -> Result<Outcome> {
+    let Input { name, mut table, .. } = input;
+    let capacity = table.problem.capacity;
+    let mut offsets = take_offsets(&mut table).map_err(|missing| {
+        let id = plain(&table.ids[missing]);
+        Failure::new(format!("{name}: buffer {id} has no offset")).hint("`minfer memplan solve` fills them in")
+    })?;
+    if let Some(path) = problem {
+        let other_name = path.display().to_string();
+        let text = read(&TextSource::File(path.to_owned()), &other_name)?;
+        let other = csv::read(&text).map_err(|error| Failure::new(format!("{other_name}: {error}")))?;
+        let by_id: HashMap<&String, u64> = table.ids.iter().zip(offsets).collect();
+        let missing = |id: &String| format!("{name}: buffer {} of {other_name} is not there", plain(id));
+        let found: Result<Vec<u64>, &String> = other.ids.iter().map(|id| by_id.get(id).copied().ok_or(id)).collect();
+        offsets = match found {
+            Ok(found) if found.len() == by_id.len() => found,
+            Ok(_) => return Ok(wrong(&format!("{name} has buffers that {other_name} has not"))),
+            Err(id) => return Ok(wrong(&missing(id))),
+        };
+        table = other;
+        table.problem.capacity = capacity;
+    }
+    match check(&table.problem, &offsets) {
+        Ok(height) => {
+            let n = offsets.len();
+            output::answer(|out| writeln!(out, "valid: {n} buffers, height {height} bytes"))?;
+            Ok(Outcome::Done)
+        }
+        Err(violation) => {
+            let mut text = violation.to_string();
+            if let Some(ids) = involved(&table, &violation) {
+                text = format!("{text} (counted from 0; ids {ids})");
+            }
+            Ok(wrong(&text))
+        }
+    }
+}
+
+/// A negative answer of the checker.
+fn wrong(why: &str) -> Outcome {
+    // The answer goes to stdout; a closed end is nobody's problem.
+    let _ = output::answer(|out| writeln!(out, "wrong: {}", plain(why)));
+    Outcome::No
+}
+
+/// The ids of the buffers that a violation names.
+fn involved(table: &Table, violation: &minfer_memplan::Violation) -> Option<String> {
+    use minfer_memplan::Violation as V;
+    let buffers: &[usize] = match violation {
+        V::Overlap { first, second } => &[*first, *second],
+        V::Impossible { buffer }
+        | V::Overflow { buffer, .. }
+        | V::Misaligned { buffer, .. }
+        | V::Moved { buffer, .. }
+        | V::AboveCapacity { buffer, .. } => &[*buffer],
+        _ => return None,
+    };
+    Some(names(table, buffers))
+}
+
+fn render(input: &Input, source: &TextSource, limit: Duration, file: Option<&Path>) -> Result<Outcome> {
+    let mut table = input.table.clone();
+    let mut outcome = Outcome::Done;
+    let offsets = match take_offsets(&mut table) {
+        Ok(offsets) => offsets,
+        Err(_) => match search(input, false, limit)? {
+            Found::Placed(placed) => placed.placement.offsets,
+            Found::TooHigh(placed) => {
+                outcome = Outcome::No;
+                placed.placement.offsets
+            }
+            Found::Nothing { why, .. } => {
+                output::line(&why);
+                return Ok(Outcome::No);
+            }
+        },
+    };
+    let picture = svg::draw(&table, &offsets);
+    match file {
+        None => output::answer(|out| out.write_all(picture.as_bytes()))?,
+        Some(path) => write_picture(path, source, &picture)?,
+    }
+    Ok(outcome)
+}
+
+/// Writes the picture, never over the problem it shows.
+fn write_picture(path: &Path, source: &TextSource, picture: &str) -> Result<()> {
+    let is_source = |given: &PathBuf| same_file::is_same_file(path, given).unwrap_or(false);
+    if matches!(source, TextSource::File(given) if is_source(given)) {
+        return Err(Failure::new(format!("{}: this is the problem; it will not be overwritten", path.display())).into());
+    }
+    let failed = |error| Failure::new(format!("{}: cannot write: {error}", path.display()));
+    Ok(std::fs::write(path, picture).map_err(failed)?)
+}

@@ -1,0 +1,132 @@
+//! `minfer memplan`: answers, exit codes, refusals.
+
+mod support;
+
+use std::fs;
+use support::{folder, minfer, minfer_with_stdin};
+
+/// Seven bytes are live at most; eight are needed.
+const KNOT: &str = "id,lower,upper,size\na,2,4,1\nb,3,6,2\nc,0,2,4\nd,4,6,3\ne,3,7,2\nf,0,1,3\ng,1,4,2\nh,1,3,1\n";
+const FIVE: &str = "id,lower,upper,size\nb1,0,3,4\nb2,3,9,4\nb3,0,9,4\nb4,9,21,4\nb5,0,21,4\n";
+
+fn file(folder: &std::path::Path, name: &str, text: &str) -> String {
+    let path = folder.join(name);
+    fs::write(&path, text).unwrap();
+    path.into_os_string().into_string().unwrap()
+}
+
+#[test]
+fn solve_then_check() {
+    let dir = folder("memplan_solve");
+    let five = file(&dir, "five.csv", FIVE);
+    let ran = minfer(["memplan", "solve", &five, "--capacity", "12"]);
+    assert!(ran.stderr.contains("12 bytes are live at step 0: b1, b3, b5"), "{ran:?}");
+    let solved = file(&dir, "solved.csv", &ran.ok());
+    for words in [vec![], vec!["--problem", &five], vec!["--capacity", "12"]] {
+        let words = ["memplan", "check", &solved].into_iter().chain(words);
+        assert_eq!(minfer(words).ok(), "valid: 5 buffers, height 12 bytes\n");
+    }
+    let piped = minfer_with_stdin(["memplan", "solve", "-"], FIVE.as_bytes()).ok();
+    assert_eq!(piped, fs::read_to_string(&solved).unwrap());
+    let table = minfer(["memplan", "solve", &five, "--output", "table"]).ok();
+    assert!(table.starts_with("id  lower  upper  size  offset\n"), "{table}");
+}
+
+#[test]
+fn check_names_the_first_violation() {
+    let check = |text: &str, words: &[&str]| {
+        let ran = minfer_with_stdin(["memplan", "check", "-"].iter().chain(words), text.as_bytes());
+        assert_eq!(ran.code, Some(1), "{ran:?}");
+        ran.stdout
+    };
+    let header = "id,lower,upper,size,offset\n";
+    let overlap = check(&format!("{header}x,0,2,4,0\ny,1,3,4,3\n"), &[]);
+    assert_eq!(overlap, "wrong: buffers 0 and 1 share bytes while both are live (counted from 0; ids x, y)\n");
+    assert!(check(&format!("{header}x,0,2,4,1\n"), &["--capacity", "4"]).contains("above the capacity 4"));
+    let dir = folder("memplan_check");
+    let five = file(&dir, "five.csv", FIVE);
+    assert!(check(&format!("{header}b1,0,3,4,0\n"), &["--problem", &five]).contains("b2"));
+    // A solution that shortened a lifetime is judged by the problem.
+    let shortened = format!("{header}b1,0,2,4,0\nb2,3,9,4,8\nb3,2,9,4,0\nb4,9,21,4,0\nb5,0,21,4,4\n");
+    assert_eq!(minfer_with_stdin(["memplan", "check", "-"], shortened.as_bytes()).code, Some(0));
+    assert!(check(&shortened, &["--problem", &five]).contains("ids b1, b3"));
+}
+
+#[test]
+fn json_says_what_is_proven() {
+    let json = minfer_with_stdin(["memplan", "solve", "-", "--output", "json"], KNOT.as_bytes()).json();
+    assert_eq!((json["height"].as_u64(), json["proven"].as_u64()), (Some(8), Some(8)));
+    assert_eq!(json["lower_bound"]["bytes"], 7);
+    assert_eq!(json["verdict"], "optimal by search");
+    assert_eq!(json["buffers"].as_array().unwrap().len(), 8);
+}
+
+#[test]
+fn what_does_not_fit_comes_with_its_witness() {
+    let solve = |capacity: &str| {
+        let words = ["memplan", "solve", "-", "--capacity", capacity, "--output", "json"];
+        let ran = minfer_with_stdin(words, KNOT.as_bytes());
+        assert_eq!(ran.code, Some(1), "{ran:?}");
+        let json: serde_json::Value = serde_json::from_str(&ran.stdout).unwrap();
+        assert_eq!(json["fits"], false);
+        (json["infeasible"].clone(), ran.stderr)
+    };
+    let (proof, stderr) = solve("7");
+    assert!(stderr.starts_with("nothing fits within 7 bytes: all ways were tried\n"), "{stderr}");
+    assert_eq!((proof["irreducible"].as_bool(), proof["buffers"].as_array().unwrap().len()), (Some(true), 8));
+    let (proof, stderr) = solve("6");
+    assert!(stderr.starts_with("nothing fits within 6 bytes: at step"), "{stderr}");
+    assert!(!proof["buffers"].as_array().unwrap().is_empty());
+}
+
+#[test]
+fn time_that_runs_out_is_no_proof() {
+    // Fifty lifetimes of many lengths: no greedy order reaches the bound, and there is no time for more.
+    let mut problem = String::from("id,lower,upper,size\n");
+    for i in 0u64..50 {
+        let lower = i * 7919 % 40;
+        problem.push_str(&format!("{i},{lower},{},{}\n", lower + 3 + i * 104_729 % 17, 1 + i * 15_485_863 % 97));
+    }
+    let solve = |words: &[&str]| {
+        minfer_with_stdin(["memplan", "solve", "-", "--output", "json"].iter().chain(words), problem.as_bytes())
+    };
+    let bound = solve(&["--timeout", "0"]).json()["lower_bound"]["bytes"].as_u64().unwrap();
+    let ran = solve(&["--timeout", "0", "--capacity", &bound.to_string()]);
+    assert_eq!(ran.code, Some(1), "{ran:?}");
+    assert!(ran.stderr.contains("whether there is one is open"), "{ran:?}");
+    let json: serde_json::Value = serde_json::from_str(&ran.stdout).unwrap();
+    assert_eq!((json["fits"].as_bool(), json["verdict"].as_str()), (Some(false), Some("gap")));
+}
+
+#[test]
+fn pictures() {
+    let dir = folder("memplan_render");
+    let five = file(&dir, "five.csv", FIVE);
+    let picture = minfer(["memplan", "render", &five]).ok();
+    assert!(picture.starts_with("<svg ") && picture.matches("<title>").count() == 5);
+    let out = dir.join("five.svg").into_os_string().into_string().unwrap();
+    assert_eq!(minfer(["memplan", "render", &five, "-o", &out]).ok(), "");
+    assert_eq!(fs::read_to_string(&out).unwrap(), picture);
+    minfer(["memplan", "render", &five, "-o", &five]).refused(&["this is the problem"]);
+    assert_eq!(fs::read_to_string(&five).unwrap(), FIVE);
+}
+
+#[test]
+fn bad_input_is_one_sentence() {
+    let refused = |text: &[u8], words: &[&str]| {
+        minfer_with_stdin(["memplan", "solve", "-"], text).refused(words);
+    };
+    refused(b"", &["stdin", "empty"]);
+    refused(b"\xff\xfe", &["stdin", "UTF-8"]);
+    refused(b"id,lower,upper,size\na,0,1,x\n", &["line 2", "size", "x"]);
+    refused(b"id,lower,upper,size,gaps\na,0,9,4,2-3\n", &["gaps", "not supported"]);
+    refused(b"id,lower,upper,size\na,3,2,1\n", &["lifetime [3, 2) is empty"]);
+    refused(b"id,lower,upper,size\na,0,1,18446744073709551615\nb,0,1,9\n", &["exceeds 64 bits"]);
+    minfer(["memplan", "solve", "missing.csv"]).refused(&["missing.csv", "cannot read"]);
+    minfer_with_stdin(["memplan", "check", "-"], FIVE.as_bytes()).refused(&["b1 has no offset", "hint: "]);
+    for timeout in ["-1", "nan", "1e30", "soon"] {
+        let option = format!("--timeout={timeout}");
+        minfer_with_stdin(["memplan", "solve", "-", &option], FIVE.as_bytes()).refused(&["timeout"]);
+    }
+    minfer(["memplan", "solve", "-", "--capacity=-1"]).refused(&["capacity"]);
+}

@@ -1,0 +1,95 @@
+//! Pictures: takes a problem and offsets, gives a drawing of time against address as SVG, without scripts or links. Must
+//! not judge the placement: overlaps are drawn as they are.
+
+use std::fmt::Write as _;
+
+use crate::csv::Table;
+use crate::{LowerBound, lower_bound};
+
+const WIDTH: f64 = 1000.0;
+const HEIGHT: f64 = 560.0;
+const LEFT: f64 = 90.0;
+const TOP: f64 = 30.0;
+const BOTTOM: f64 = 36.0;
+
+/// Draws the buffers, one offset each: time to the right, addresses upwards, the lower bound and the capacity as lines.
+/// Pointing at a buffer shows its name, lifetime, size and offset. Missing offsets are drawn at 0.
+pub fn draw(table: &Table, offsets: &[u64]) -> String {
+    let buffers = &table.problem.buffers;
+    let offset = |i: usize| offsets.get(i).copied().unwrap_or(0);
+    let first = buffers.iter().map(|b| b.lower).min().unwrap_or(0);
+    let last = buffers.iter().map(|b| b.upper).max().unwrap_or(0);
+    let height = (0..buffers.len()).map(|i| offset(i).saturating_add(buffers[i].size)).max().unwrap_or(0);
+    let LowerBound { bytes: bound, step, .. } = lower_bound(&table.problem);
+    let highest = height.max(bound).max(table.problem.capacity.unwrap_or(0)).max(1);
+    let x = |at: u64| {
+        LEFT + (WIDTH - LEFT - 10.0) * (at.saturating_sub(first) as f64 / last.saturating_sub(first).max(1) as f64)
+    };
+    let y = |at: u64| TOP + (HEIGHT - TOP - BOTTOM) * (1.0 - at as f64 / highest as f64);
+
+    let mut svg = String::new();
+    let _ = writeln!(
+        svg,
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {HEIGHT}\" font-family=\"sans-serif\" font-size=\"11\">"
+    );
+    let _ = writeln!(svg, "<rect width=\"{WIDTH}\" height=\"{HEIGHT}\" fill=\"#fff\"/>");
+    let _ = writeln!(
+        svg,
+        "<text x=\"{LEFT}\" y=\"18\">{} buffers, height {height}, lower bound {bound} (step {step})</text>",
+        buffers.len()
+    );
+    for (i, b) in buffers.iter().enumerate().filter(|(_, b)| b.size > 0) {
+        let name = table.ids.get(i).map(String::as_str).unwrap_or_default();
+        let (left, right) = (x(b.lower.min(last)), x(b.upper.max(b.lower)));
+        let (top, bottom) = (y(offset(i).saturating_add(b.size)), y(offset(i)));
+        // Neighbouring indices get far hues: the golden angle.
+        let hue = (i as f64 * 137.508) % 360.0;
+        let _ = writeln!(
+            svg,
+            "<rect x=\"{left:.2}\" y=\"{top:.2}\" width=\"{:.2}\" height=\"{:.2}\" fill=\"hsl({hue:.0},55%,70%)\" \
+             stroke=\"#444\" stroke-width=\"0.4\"><title>{}: [{}, {}), {} bytes at {}</title></rect>",
+            right - left,
+            bottom - top,
+            escaped(name),
+            b.lower,
+            b.upper,
+            b.size,
+            offset(i)
+        );
+    }
+    let mut line = |at: u64, colour: &str, name: &str| {
+        let (y, right) = (y(at), WIDTH - 10.0);
+        let _ = writeln!(
+            svg,
+            "<line x1=\"{LEFT}\" x2=\"{right}\" y1=\"{y:.2}\" y2=\"{y:.2}\" stroke=\"{colour}\" stroke-dasharray=\"6 3\"/>\
+             <text x=\"{:.0}\" y=\"{:.2}\" text-anchor=\"end\" fill=\"{colour}\">{name}</text>",
+            LEFT - 6.0,
+            y + 4.0
+        );
+    };
+    line(bound, "#b00020", &bound.to_string());
+    if let Some(capacity) = table.problem.capacity.filter(|&c| c != bound) {
+        line(capacity, "#1a5fb4", &capacity.to_string());
+    }
+    for (at, anchor) in [(first, "start"), (last, "end")] {
+        let (x, y) = (x(at), HEIGHT - BOTTOM + 16.0);
+        let _ = writeln!(svg, "<text x=\"{x:.2}\" y=\"{y}\" text-anchor=\"{anchor}\">step {at}</text>");
+    }
+    svg.push_str("</svg>\n");
+    svg
+}
+
+/// A name as XML text: its own marks and control characters, which XML cannot hold, are replaced.
+fn escaped(name: &str) -> String {
+    let mut text = String::with_capacity(name.len());
+    for c in name.chars() {
+        match c {
+            '&' => text.push_str("&amp;"),
+            '<' => text.push_str("&lt;"),
+            '>' => text.push_str("&gt;"),
+            c if c.is_control() || matches!(c, '\u{fffe}' | '\u{ffff}') => text.push('\u{fffd}'),
+            c => text.push(c),
+        }
+    }
+    text
+}
