@@ -5,7 +5,7 @@ mod bench;
 
 pub use bench::{Bench, Doctor};
 
-use crate::args::{self, EvalOutput, FitSetting, GraphOutput, TextOutput, TokenOutput};
+use crate::args::{self, EvalOutput, FitSetting, GraphOutput, TableOutput, TextOutput, TokenOutput};
 use crate::env::Environment;
 use crate::exit::Failure;
 use crate::memory::{Limit, PROGRAM_BYTES};

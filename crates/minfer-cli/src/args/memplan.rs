@@ -1,7 +1,6 @@
 //! `minfer memplan`. Takes nothing; gives raw values.
 
-use super::TableOutput;
-use clap::{Args, Subcommand};
+use clap::{Args, Subcommand, ValueEnum};
 use std::path::PathBuf;
 
 /// What to do with a problem or its answer.
@@ -57,4 +56,15 @@ pub struct ProblemArgs {
     /// Seconds after which the best placement found so far is taken
     #[arg(long, value_name = "SECONDS", default_value_t = 60.0)]
     pub timeout: f64,
+}
+
+/// For people or for programs.
+#[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
+pub enum TableOutput {
+    /// A table
+    Table,
+    /// One JSON object
+    Json,
+    /// The columns of the input, and `offset`
+    Csv,
 }

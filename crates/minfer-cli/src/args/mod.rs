@@ -10,7 +10,7 @@ mod tools;
 
 pub use bench::{BenchArgs, BenchOutput};
 pub use doctor::DoctorArgs;
-pub use memplan::MemplanArgs;
+pub use memplan::{MemplanArgs, TableOutput};
 pub use plan::{FitSetting, LedgerArgs};
 pub use run::{RunArgs, SamplingArgs};
 pub use shared::{Alloc, Backend, CacheType, MemoryArgs, PlanArgs, WordArgs};
