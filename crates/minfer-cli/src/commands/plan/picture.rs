@@ -28,9 +28,10 @@ pub fn draw(planned: &Planned<'_>) -> Result<()> {
     }
     if let Some(path) = &settings.html {
         let strategies = [Strategy::Planned, Strategy::Pool, Strategy::Naive];
-        let others = strategies.into_iter().filter(|&strategy| strategy != config.strategy);
-        let others = others.map(|strategy| planned.replanner.blueprint(&[Change::Strategy(strategy)]));
-        let others = others.collect::<Result<Vec<_>, _>>()?;
+        let mut others = Vec::new();
+        for strategy in strategies.into_iter().filter(|&strategy| strategy != config.strategy) {
+            others.push(planned.replanner.blueprint(&[Change::Strategy(strategy)])?);
+        }
         let plans: Vec<_> = [blueprint].into_iter().chain(&others).map(|blueprint| &blueprint.plan).collect();
         write(path, &html(&plans, &blueprint.ledger, &caption)?)?;
     }
