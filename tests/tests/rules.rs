@@ -364,7 +364,10 @@ fn worker_count_does_not_change_results() {
 fn batching_does_not_change_results() {
     for name in ["qwen2-f32", "qwen2-q4_k_m", "gemma3-f32"] {
         let model = tiny_named(name);
-        for (make, tolerance) in [(reference as fn() -> Backends, 0.0), (|| cpu(2), 1e-5)] {
+        // The fast backend has a kernel for few tokens and one for many: the last bits differ, and with quantised weights
+        // a few activations fall to the next level.
+        let fast = if name.ends_with("f32") { 1e-5 } else { 2e-3 };
+        for (make, tolerance) in [(reference as fn() -> Backends, 0.0), (|| cpu(2), fast)] {
             let settings = EngineConfig { n_sequences: 3, n_outputs: 3, ..config(64) };
             let mut alone = engine(&model, make(), settings);
             let mut together = engine(&model, make(), settings);
