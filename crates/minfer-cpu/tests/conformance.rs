@@ -41,6 +41,6 @@ fn neon() {
 }
 
 #[test]
-fn neon_dot() {
+fn neondot() {
     conforms(SimdLevel::NeonDot);
 }
