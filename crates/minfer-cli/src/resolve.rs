@@ -465,10 +465,10 @@ fn memplan(raw: args::MemplanArgs) -> Resolved<Memplan> {
         args::MemplanArgs::Check { file, problem, capacity } => {
             Memplan { source: of(file), capacity, action: MemplanAction::Check { problem } }
         }
-        args::MemplanArgs::Render { problem, file } => Memplan {
+        args::MemplanArgs::Render { problem, out } => Memplan {
             source: of(problem.file),
             capacity: problem.capacity,
-            action: MemplanAction::Render { limit: limit(problem.timeout)?, file },
+            action: MemplanAction::Render { limit: limit(problem.timeout)?, file: out },
         },
     })
 }

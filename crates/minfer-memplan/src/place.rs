@@ -147,7 +147,7 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Self {
-        Self { node_budget: 50_000_000, search_nodes: 20_000, parallel: false, minimize: true }
+        Self { node_budget: 50_000_000, search_nodes: 5_000, parallel: false, minimize: true }
     }
 }
 

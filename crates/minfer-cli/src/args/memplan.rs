@@ -39,8 +39,8 @@ pub enum MemplanArgs {
         #[command(flatten)]
         problem: ProblemArgs,
         /// Write the picture to this file instead of stdout
-        #[arg(short = 'o', long = "out", value_name = "FILE.svg")]
-        file: Option<PathBuf>,
+        #[arg(short, long, value_name = "FILE.svg")]
+        out: Option<PathBuf>,
     },
 }
 

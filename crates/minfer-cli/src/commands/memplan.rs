@@ -16,6 +16,9 @@ use std::time::{Duration, Instant};
 /// Names listed in a sentence; JSON has all of them.
 const SHOWN_NAMES: usize = 20;
 
+/// Greedy work before the search: a few hundredths of a second.
+const GREEDY_NODES: u64 = 5_000_000;
+
 /// Does what was asked.
 pub fn memplan(settings: &Memplan) -> Result<Outcome> {
     let name = match &settings.source {
@@ -61,6 +64,7 @@ enum Found {
 fn search(input: &Input, minimize: bool, limit: Duration) -> Result<Found> {
     let table = &input.table;
     let mut options = Options::default();
+    options.node_budget = GREEDY_NODES;
     (options.search_nodes, options.parallel, options.minimize) = (u64::MAX, true, minimize);
     let start = Instant::now();
     let found = match place_until(&table.problem, Strategy::Planned, &options, &|| start.elapsed() >= limit) {

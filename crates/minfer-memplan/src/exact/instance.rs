@@ -83,7 +83,8 @@ pub(crate) fn unit<'a>(buffers: impl Iterator<Item = &'a Buffer> + Clone) -> u64
     // Rounding up to an alignment that divides the unit changes nothing. Any other makes the unit smaller, which may
     // concern those before it.
     loop {
-        let finer = buffers.clone().map(|b| b.alignment).fold(unit, |u, a| if u % a == 0 { u } else { gcd(u, a) });
+        let finer =
+            buffers.clone().map(|b| b.alignment).fold(unit, |u, a| if u.is_multiple_of(a) { u } else { gcd(u, a) });
         if finer == unit {
             return unit;
         }

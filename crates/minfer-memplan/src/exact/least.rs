@@ -52,16 +52,23 @@ pub(crate) fn least(
     }
     let mut share = FIRST_PASS_NODES;
     while known.proven < known.placement.height && !asking.is_over() {
-        // The bound itself first, and with most of the nodes: it is the likeliest to end everything.
+        // The bound itself first: it is the likeliest to end everything.
         let bound = known.proven;
-        asking.ask(&mut known, bound, share.saturating_mul(4));
-        // Then halve what is left; a question that stays open counts as a no within this pass only.
-        let mut low = known.proven.max(bound.saturating_add(unit));
-        while low < known.placement.height && !asking.is_over() {
-            let middle = low + (known.placement.height - low) / (2 * unit) * unit;
-            asking.ask(&mut known, middle, share);
-            low = if known.placement.height <= middle { low } else { middle + unit };
-            low = low.max(known.proven);
+        asking.ask(&mut known, bound, share);
+        // Then down from what is found, in steps that double with every success and halve with every question that stays
+        // open or is denied: easy questions are cheap, and most of those far below are not.
+        let mut step = (known.placement.height - known.proven) / 4;
+        while known.proven < known.placement.height && !asking.is_over() {
+            step = (step / unit * unit).max(unit);
+            let target = known.placement.height.saturating_sub(step).max(known.proven);
+            asking.ask(&mut known, target, share);
+            if known.placement.height <= target {
+                step = step.saturating_mul(2);
+            } else if step == unit {
+                break;
+            } else {
+                step /= 2;
+            }
         }
         share = share.saturating_mul(2);
     }

@@ -37,6 +37,9 @@ const SHORT_LANES: [(Pick, Key); 8] = [
     (Pick::Lowest, Key::FailuresTimesWidth),
     (Pick::Narrowest, Key::FailuresTimesWidth),
 ];
+/// The short lane that takes every second turn: it needs fewest nodes on the hardest problem of the suite (I), 110 000 on
+/// average over five seeds; all lanes by turns need three times as many.
+const FAVOURITE: usize = 1;
 const PATIENT_LANE: (Pick, Key) = (Pick::Narrowest, Key::FailuresTimesWidth);
 
 /// Nodes of a short run, beside one per item.
@@ -177,12 +180,12 @@ impl<'a> Question<'a> {
     }
 }
 
-/// Short runs, lane after lane, until one decides or the nodes are spent.
+/// Short runs until one decides or the nodes are spent: by turns the favourite lane and the next of all.
 fn short_runs(lanes: &mut [Lane<'_>], next: &mut usize, nodes: u64, stop: Stop<'_>) -> (Decision, u64) {
     let mut spent = 0;
     while spent < nodes {
-        let lane = &mut lanes[*next];
-        *next = (*next + 1) % SHORT_LANES.len();
+        let lane = &mut lanes[if next.is_multiple_of(2) { FAVOURITE } else { *next / 2 }];
+        *next = (*next + 1) % (2 * SHORT_LANES.len());
         // Later runs are a little longer.
         let short = SHORT_NODES + lane.search.rank.len() as u64;
         let share = (short + short * lane.runs / 32).min(nodes - spent);
