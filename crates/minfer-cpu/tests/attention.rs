@@ -137,7 +137,7 @@ fn turned(cache: CacheType, keys: &[f32], head_dim: usize) -> Vec<f32> {
         return keys.to_vec();
     }
     let n = CacheType::turned_elems(head_dim as u32) as usize;
-    let sign = |i: usize, j: usize| if (i & j).count_ones() % 2 == 0 { 1.0 } else { -1.0 };
+    let sign = |i: usize, j: usize| if (i & j).count_ones().is_multiple_of(2) { 1.0 } else { -1.0 };
     let row = |run: &[f32], i| run.iter().enumerate().map(|(j, k)| sign(i, j) * f64::from(*k)).sum::<f64>();
     keys.chunks(n).flat_map(|run| (0..n).map(move |i| (row(run, i) / (n as f64).sqrt()) as f32)).collect()
 }
