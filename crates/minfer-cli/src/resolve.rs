@@ -432,11 +432,18 @@ fn text(what: &str, raw: Option<OsString>) -> Resolved<Option<String>> {
 
 /// Ids separated by commas or white space.
 pub fn ids_of(what: &str, list: &str) -> Resolved<Vec<u32>> {
-    let words = list.split([',', ' ', '\t', '\r', '\n']).filter(|word| !word.is_empty());
+    if list.trim().is_empty() {
+        return Ok(Vec::new());
+    }
     let id = |word: &str| {
         let wrong = || Failure::new(format!("{what} has `{word}`, expected token ids such as 1,2,3"));
         word.parse().map_err(|_| wrong())
     };
+    // Between commas there is something.
+    let words = list.split(',').flat_map(|part| {
+        let nothing = part.trim().is_empty().then_some("");
+        nothing.into_iter().chain(part.split_whitespace())
+    });
     words.map(id).collect()
 }
 
@@ -510,7 +517,8 @@ mod tests {
             ("m.gguf hi --ubatch 0", "--ubatch is 0, expected"),
             ("eval m.gguf --ids 1,x", "--ids has `x`, expected"),
             ("eval m.gguf --ids 1,-2", "--ids has `-2`, expected"),
-            ("eval m.gguf --ids ,", "--ids is empty"),
+            ("eval m.gguf --ids ,", "--ids has ``, expected"),
+            ("eval m.gguf --ids 1,,2", "--ids has ``, expected"),
             ("m.gguf hi --pre next-year", "--pre does not know `next-year`"),
             ("graph m.gguf --passes --output dot", "--passes prints text only"),
         ] {

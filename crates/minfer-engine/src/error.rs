@@ -53,6 +53,9 @@ pub enum EngineError {
         /// Planned.
         limit: u32,
     },
+    /// Logits without a single number.
+    #[error("the model gives no numbers, only NaN or infinities; its weights are damaged, fetch the file again")]
+    NoNumbers,
     /// A batch of nothing.
     #[error("a batch needs at least one token")]
     EmptyBatch,

@@ -174,6 +174,9 @@ impl Session {
             if n_predict.is_some_and(|limit| n_generated >= limit) {
                 return Ok((EndReason::Length, timing));
             }
+            if !logits.iter().any(|logit| logit.is_finite()) {
+                return Err(EngineError::NoNumbers);
+            }
             let Some(token) = sampler.sample(&logits, &self.tokens) else {
                 return Ok((EndReason::EndOfGeneration, timing));
             };
