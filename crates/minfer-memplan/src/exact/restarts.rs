@@ -151,8 +151,10 @@ impl<'a> Question<'a> {
             } else {
                 short_runs(short, next, half, stop)
             };
-            if !matches!(found, Decision::Unknown) {
-                return (found, spent);
+            match found {
+                Decision::Fits(_) => return (found, spent),
+                Decision::Infeasible => return (found, 2 * half),
+                Decision::Unknown => {}
             }
             let mut run = || patient.run(half, stop);
             let found = if deep { on_a_stack_for(n_items, run) } else { run() };
