@@ -144,19 +144,23 @@ impl<'a> Question<'a> {
     fn round(&mut self, half: u64, stop: Stop<'_>) -> (Decision, u64) {
         let n_items = self.patient.search.rank.len();
         let Self { short, next, patient, .. } = self;
-        if !self.parallel || half <= FIRST_ROUND_NODES {
+        let is_short = half <= FIRST_ROUND_NODES; // never worth a second thread, so there is no race
+        if !self.parallel || is_short {
             let deep = n_items > 256;
             let (found, spent) = if deep {
                 on_a_stack_for(n_items, || short_runs(short, next, half, stop))
             } else {
                 short_runs(short, next, half, stop)
             };
-            if !matches!(found, Decision::Unknown) {
-                return (found, spent);
+            match found {
+                Decision::Infeasible if !is_short => return (found, 2 * half),
+                Decision::Unknown => {}
+                _ => return (found, spent),
             }
             let mut run = || patient.run(half, stop);
             let found = if deep { on_a_stack_for(n_items, run) } else { run() };
-            return (decision(found), 2 * half);
+            let all = spent + patient.search.nodes.min(half);
+            return (decision(found), if is_short { all } else { 2 * half });
         }
         let (short_done, patient_proved) = (AtomicBool::new(false), AtomicBool::new(false));
         let patient_halted = || short_done.load(Ordering::Relaxed) || stop();
