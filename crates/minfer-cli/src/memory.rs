@@ -4,6 +4,7 @@
 use crate::exit::Failure;
 use crate::output::mib;
 use minfer::Budget;
+use minfer_cpu::control_groups;
 use std::fs;
 use std::path::Path;
 
@@ -28,11 +29,13 @@ pub enum Limit {
 
 /// What the system says of its memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Machine {
+pub struct Memory {
     /// Bytes there are, or that this process's group may have.
     pub total_bytes: u64,
     /// Bytes that can be had now without swapping.
     pub available_bytes: u64,
+    /// What the groups allow, if that is less than the machine has.
+    pub group_limit_bytes: Option<u64>,
 }
 
 impl Limit {
@@ -46,7 +49,7 @@ impl Limit {
     }
 
     /// The budget for an engine. Without a limit, and where the system does not say what it has, there is none.
-    pub fn budget(self, machine: Option<Machine>) -> Result<Option<Budget>, Failure> {
+    pub fn budget(self, machine: Option<Memory>) -> Result<Option<Budget>, Failure> {
         match (self, machine) {
             (Limit::Bytes(bytes), _) => Ok(Some(Budget::of_all(bytes))),
             (Limit::Auto, Some(machine)) => Ok(Some(Budget::of_all(machine.available_bytes))),
@@ -62,7 +65,7 @@ impl Limit {
 }
 
 /// What to say where nothing is refused, but mapped weights and all else together are more than the machine has.
-pub fn paging_warning(total_bytes: u64, limit: Limit, machine: Option<Machine>) -> Option<String> {
+pub fn paging_warning(total_bytes: u64, limit: Limit, machine: Option<Memory>) -> Option<String> {
     let machine = machine.filter(|machine| limit == Limit::Machine && total_bytes > machine.total_bytes)?;
     Some(format!(
         "{} in all are more than the {} of this machine: weights will be read from disk again and again, which is slow",
@@ -96,69 +99,44 @@ fn bytes(text: &str) -> Option<u64> {
 
 /// The memory of this machine, within the limits of this process's control group (v1 or v2). `None` where the system does
 /// not say.
-pub fn machine() -> Option<Machine> {
-    machine_at(Path::new("/"))
+pub fn memory() -> Option<Memory> {
+    memory_at(Path::new("/"))
 }
 
-fn machine_at(root: &Path) -> Option<Machine> {
+fn memory_at(root: &Path) -> Option<Memory> {
     let info = fs::read_to_string(root.join("proc/meminfo")).ok()?;
     let field = |name: &str| {
         let line = info.lines().find(|line| line.starts_with(name))?;
         line.split_whitespace().nth(1)?.parse::<u64>().ok()?.checked_mul(1024)
     };
-    let mut machine = Machine { total_bytes: field("MemTotal:")?, available_bytes: field("MemAvailable:")? };
-    let groups = fs::read_to_string(root.join("proc/self/cgroup")).unwrap_or_default();
-    for group in groups.lines().filter_map(|line| Group::of_line(root, line)) {
-        for (limit, free) in group.limits() {
-            machine.total_bytes = machine.total_bytes.min(limit);
-            machine.available_bytes = machine.available_bytes.min(free);
+    let (total_bytes, available_bytes) = (field("MemTotal:")?, field("MemAvailable:")?);
+    let mut machine = Memory { total_bytes, available_bytes, group_limit_bytes: None };
+    for (limit, free) in control_groups(root, "memory").iter().filter_map(|group| limits(group)) {
+        // No limit is a number too in version 1: nearly the largest.
+        if limit < total_bytes {
+            machine.group_limit_bytes = Some(machine.group_limit_bytes.map_or(limit, |other| other.min(limit)));
         }
+        machine.total_bytes = machine.total_bytes.min(limit);
+        machine.available_bytes = machine.available_bytes.min(free);
     }
     Some(machine)
 }
 
-/// A control group that limits memory.
-struct Group {
-    /// Where the hierarchy is mounted.
-    mount: std::path::PathBuf,
-    /// The group in it.
-    path: std::path::PathBuf,
-    /// Files of the limit and of what is used.
-    files: (&'static str, &'static str),
-}
-
-impl Group {
-    /// A line of `/proc/self/cgroup`, such as `0::/user` (v2) or `4:memory:/user` (v1).
-    fn of_line(root: &Path, line: &str) -> Option<Self> {
-        let mut fields = line.splitn(3, ':');
-        let (_, controllers, path) = (fields.next()?, fields.next()?, fields.next()?);
-        let path = Path::new(path).strip_prefix("/").ok()?.to_path_buf();
-        let base = root.join("sys/fs/cgroup");
-        if controllers.split(',').any(|controller| controller == "memory") {
-            let files = ("memory.limit_in_bytes", "memory.usage_in_bytes");
-            return Some(Self { mount: base.join("memory"), path, files });
-        }
-        let files = ("memory.max", "memory.current");
-        controllers.is_empty().then_some(Self { mount: base, path, files })
-    }
-
-    /// Limit and free bytes of the group and of all above it. Pages of files count as free: they are given up first.
-    fn limits(&self) -> Vec<(u64, u64)> {
-        let at = |dir: &Path| {
-            let number = |name: &str| fs::read_to_string(dir.join(name)).ok()?.trim().parse::<u64>().ok();
-            let limit = number(self.files.0)?;
-            let stat = fs::read_to_string(dir.join("memory.stat")).unwrap_or_default();
-            let cached = |name: &str| {
-                let line = stat.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
-                line.and_then(|n| n.trim().parse::<u64>().ok()).unwrap_or(0)
-            };
-            let files = cached("inactive_file").saturating_add(cached("active_file"));
-            let used = number(self.files.1).unwrap_or(0).saturating_sub(files);
-            Some((limit, limit.saturating_sub(used)))
-        };
-        // In a container the path may be the host's and not exist here; the mount is then the container's own group.
-        self.path.ancestors().filter_map(|path| at(&self.mount.join(path))).collect()
-    }
+/// Limit and free bytes of a control group. Pages of files count as free: they are given up first.
+fn limits(group: &Path) -> Option<(u64, u64)> {
+    let number = |names: [&str; 2]| {
+        let text = names.into_iter().find_map(|name| fs::read_to_string(group.join(name)).ok())?;
+        text.trim().parse::<u64>().ok()
+    };
+    let limit = number(["memory.max", "memory.limit_in_bytes"])?;
+    let stat = fs::read_to_string(group.join("memory.stat")).unwrap_or_default();
+    let cached = |name: &str| {
+        let line = stat.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+        line.and_then(|n| n.trim().parse::<u64>().ok()).unwrap_or(0)
+    };
+    let files = cached("inactive_file").saturating_add(cached("active_file"));
+    let used = number(["memory.current", "memory.usage_in_bytes"]).unwrap_or(0).saturating_sub(files);
+    Some((limit, limit.saturating_sub(used)))
 }
 
 #[cfg(test)]
@@ -193,7 +171,7 @@ mod tests {
     }
 
     /// A machine of 1000 KiB, 600 of them available, with files of a control group.
-    fn machine_with(name: &str, cgroup: &str, files: &[(&str, &str)]) -> Machine {
+    fn machine_with(name: &str, cgroup: &str, files: &[(&str, &str)]) -> Memory {
         let root = std::env::temp_dir().join(format!("minfer-memory-{name}-{}", std::process::id()));
         let write = |path: &str, text: &str| {
             let path = root.join(path);
@@ -203,7 +181,7 @@ mod tests {
         write("proc/meminfo", "MemTotal:  1000 kB\nMemFree: 1 kB\nMemAvailable: 600 kB\n");
         write("proc/self/cgroup", cgroup);
         files.iter().for_each(|(path, text)| write(&format!("sys/fs/cgroup/{path}"), text));
-        let machine = machine_at(&root).unwrap();
+        let machine = memory_at(&root).unwrap();
         fs::remove_dir_all(&root).unwrap();
         machine
     }
@@ -211,7 +189,10 @@ mod tests {
     #[test]
     fn groups_limit_the_machine() {
         const KIB: u64 = 1024;
-        let of = |total: u64, available: u64| Machine { total_bytes: total, available_bytes: available };
+        let of = |total_bytes: u64, available_bytes: u64| {
+            let group_limit_bytes = Some(total_bytes).filter(|&bytes| bytes < 1000 * KIB);
+            Memory { total_bytes, available_bytes, group_limit_bytes }
+        };
         assert_eq!(machine_with("none", "", &[]), of(1000 * KIB, 600 * KIB));
         let unlimited = [("a/memory.max", "max\n"), ("a/memory.current", "77\n")];
         assert_eq!(machine_with("v2max", "0::/a\n", &unlimited), of(1000 * KIB, 600 * KIB));
@@ -231,7 +212,7 @@ mod tests {
 
     #[test]
     fn what_nobody_limits_is_limited_by_the_machine_without_weights() {
-        let machine = Some(Machine { total_bytes: 10, available_bytes: 5 });
+        let machine = Some(Memory { total_bytes: 10, available_bytes: 5, group_limit_bytes: None });
         assert_eq!(Limit::Machine.budget(machine).unwrap(), Some(Budget { bytes: 10, weights: false }));
         assert_eq!(Limit::Auto.budget(machine).unwrap(), Some(Budget::of_all(5)));
         assert_eq!(Limit::Bytes(7).budget(None).unwrap(), Some(Budget::of_all(7)));

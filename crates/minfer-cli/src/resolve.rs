@@ -225,6 +225,7 @@ fn run(raw: args::RunArgs, environment: &Environment) -> Resolved<Run> {
                 .map(|n| in_range("--n-predict", n, 1..=u64::from(u32::MAX)))
                 .transpose()?
                 .map(to_usize),
+            stop: stop(raw.stop)?,
         },
         compute,
         watch: watch(raw.trace, environment),
@@ -383,6 +384,16 @@ fn sampling(raw: &args::SamplingArgs) -> Resolved<SamplingParams> {
             Err(Failure::new(format!("--{flag} is {}, expected {}", error.got, error.expected)))
         }
     }
+}
+
+/// Texts that end an answer.
+fn stop(raw: Vec<OsString>) -> Resolved<Vec<String>> {
+    let texts = raw.into_iter().filter_map(|word| text("--stop", Some(word)).transpose());
+    let texts = texts.collect::<Resolved<Vec<_>>>()?;
+    if texts.iter().any(String::is_empty) {
+        return Err(Failure::new("--stop is empty, expected the text that ends an answer"));
+    }
+    Ok(texts)
 }
 
 /// Small enough to be typed again.

@@ -252,3 +252,19 @@ fn diff_names_what_changed_and_who_is_to_blame() {
     minfer(["plan", "--diff", &a, &model]).refused(&["tiny.gguf", "--json"]);
     minfer(["plan", "--diff", &a, "missing.json"]).refused(&["missing.json", "cannot read"]);
 }
+
+/// The README's example is what the program says, byte for byte.
+#[test]
+fn the_example_in_the_readme_is_true() {
+    let readme = include_str!("../../../README.md");
+    let (_, rest) = readme.split_once("```text\n$ minfer ").unwrap();
+    let (command, rest) = rest.split_once('\n').unwrap();
+    let (expected, _) = rest.split_once("```").unwrap();
+    let model = |word: &str| match word.strip_suffix(".gguf") {
+        Some(_) => minfer_testkit::model_path(word).display().to_string(),
+        None => word.to_owned(),
+    };
+    let ran = minfer(command.split(' ').map(model));
+    no(&ran);
+    assert_eq!(ran.stdout, expected);
+}

@@ -38,6 +38,25 @@ fn the_same_seed_gives_the_same_text() {
 }
 
 #[test]
+fn an_answer_ends_before_a_stop_string() {
+    let model = tiny("stops");
+    let run = |more: &[&str]| {
+        let words = [&model as &str, "the and in", "--raw", "--temp", "1", "--seed", "3", "-n", "48"];
+        minfer(words.iter().chain(more))
+    };
+    let whole = run(&[]).ok();
+    // A few characters from the middle, wherever tokens begin and end.
+    let start = whole.char_indices().nth(whole.chars().count() / 2).unwrap().0;
+    let stop: String = whole[start..].chars().take(3).collect();
+    let stopped = run(&["--stop", "never comes", "--stop", &stop]);
+    assert!(stopped.stderr.contains("a text of --stop would have come"), "{stopped:?}");
+    assert_eq!(stopped.ok().trim_end_matches('\n'), whole[..whole.find(&stop).unwrap()].trim_end_matches('\n'));
+    // What might have become one is not lost.
+    assert_eq!(run(&["--stop", &format!("{}never", whole.trim_end_matches('\n'))]).ok(), whole);
+    run(&["--stop", ""]).refused(&["--stop is empty"]);
+}
+
+#[test]
 fn how_memory_is_placed_changes_nothing() {
     let model = tiny("placement");
     let text = |flags: &[&str]| {

@@ -33,6 +33,7 @@ mod work;
 
 pub use backend::{CpuBackend, CpuError};
 pub use capabilities::CpuCapabilities;
+pub use cgroup::control_groups;
 pub use machine::{Cache, Machine, Processors};
 pub use measure::Probe;
 pub use options::{CpuOptions, default_threads};

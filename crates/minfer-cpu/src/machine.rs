@@ -41,12 +41,6 @@ pub struct Machine {
     pub processors: Processors,
     /// Caches of the first processor, nearest first.
     pub caches: Vec<Cache>,
-    /// Memory of the machine.
-    pub memory_bytes: Option<u64>,
-    /// What of it could be had now.
-    pub available_bytes: Option<u64>,
-    /// What control groups allow.
-    pub memory_limit_bytes: Option<u64>,
 }
 
 impl Processors {
@@ -82,14 +76,7 @@ impl Machine {
     }
 
     fn read_from(root: &Path, processors: Processors) -> Self {
-        Self {
-            processor: field(root, "proc/cpuinfo", "model name"),
-            processors,
-            caches: caches(root),
-            memory_bytes: kibibytes(root, "MemTotal"),
-            available_bytes: kibibytes(root, "MemAvailable"),
-            memory_limit_bytes: cgroup::memory_limit_bytes(root),
-        }
+        Self { processor: field(root, "proc/cpuinfo", "model name"), processors, caches: caches(root) }
     }
 
     /// Size of the last cache before memory.
@@ -140,11 +127,6 @@ fn caches(root: &Path) -> Vec<Cache> {
     (0..16).map_while(one).collect()
 }
 
-/// A field of `/proc/meminfo`, in bytes.
-fn kibibytes(root: &Path, name: &str) -> Option<u64> {
-    field(root, "proc/meminfo", name)?.strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(1 << 10)
-}
-
 /// The value after `name` and a colon in a file of such lines.
 fn field(root: &Path, path: &str, name: &str) -> Option<String> {
     let text = read(root, path)?;
@@ -173,10 +155,28 @@ fn parse_list(list: &str) -> Option<BTreeSet<u32>> {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
+    use std::ops::Deref;
     use std::path::PathBuf;
 
+    /// A folder that is gone with its owner.
+    pub(crate) struct Tree(PathBuf);
+
+    impl Deref for Tree {
+        type Target = Path;
+
+        fn deref(&self) -> &Path {
+            &self.0
+        }
+    }
+
+    impl Drop for Tree {
+        fn drop(&mut self) {
+            let _ = std::fs::remove_dir_all(&self.0);
+        }
+    }
+
     /// A folder that holds these files.
-    pub(crate) fn tree(name: &str, files: &[(&str, &str)]) -> PathBuf {
+    pub(crate) fn tree(name: &str, files: &[(&str, &str)]) -> Tree {
         let root = std::env::temp_dir().join(format!("minfer-{name}-{}", std::process::id()));
         let _ = std::fs::remove_dir_all(&root);
         for (path, text) in files {
@@ -184,11 +184,11 @@ pub(crate) mod tests {
             std::fs::create_dir_all(path.parent().unwrap()).unwrap();
             std::fs::write(path, text).unwrap();
         }
-        root
+        Tree(root)
     }
 
     /// Processors 0 and 2 are one core, 1 and 3 another.
-    fn two_cores(name: &str, allowed: &str, more: &[(&str, &str)]) -> PathBuf {
+    fn two_cores(name: &str, allowed: &str, more: &[(&str, &str)]) -> Tree {
         let siblings = |cpu: u32| format!("sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list");
         let lists: Vec<String> = (0..4).map(siblings).collect();
         let status = format!("Name:\tx\nCpus_allowed_list:\t{allowed}\n");
@@ -238,17 +238,15 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn memory_and_caches_are_read() {
+    fn name_and_caches_are_read() {
         let cache = "sys/devices/system/cpu/cpu0/cache/index0";
         let names = ["size", "level", "type", "shared_cpu_list"].map(|name| format!("{cache}/{name}"));
         let mut files: Vec<_> = names.iter().map(String::as_str).zip(["48K\n", "1\n", "Data\n", "0-1\n"]).collect();
-        files.push(("proc/meminfo", "MemTotal:       1024 kB\nMemAvailable:    512 kB\n"));
         files.push(("proc/cpuinfo", "processor\t: 0\nmodel name\t: Some: Chip\n"));
         let root = tree("machine", &files);
         let machine = Machine::read_from(&root, processors(&root, 1));
         assert_eq!(machine.caches, [Cache { level: 1, kind: "Data".into(), bytes: 48 << 10, n_shared: 2 }]);
-        assert_eq!((machine.memory_bytes, machine.available_bytes), (Some(1 << 20), Some(512 << 10)));
         assert_eq!(machine.processor.as_deref(), Some("Some: Chip"));
-        assert_eq!((machine.memory_limit_bytes, machine.last_cache_bytes()), (None, Some(48 << 10)));
+        assert_eq!(machine.last_cache_bytes(), Some(48 << 10));
     }
 }

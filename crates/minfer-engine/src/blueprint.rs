@@ -8,7 +8,7 @@ use crate::load::Model;
 use minfer_backend::Capabilities;
 use minfer_graph::{Graph, GraphKind, GraphParams};
 use minfer_model::build_graph;
-use minfer_plan::{Ledger, Plan, PlanOptions, Verdict, plan};
+use minfer_plan::{Ledger, Plan, PlanOptions, plan};
 use std::sync::Arc;
 
 /// What a planner may know of an engine's backends, in their order.
@@ -64,7 +64,7 @@ impl Blueprint {
             sum.planned_bytes += arena.figures.planned_bytes;
             sum.lower_bound_bytes += arena.figures.lower_bound_bytes;
             sum.used_bytes += arena.bytes;
-            sum.optimal &= arena.certificate.verdict == Verdict::Optimal;
+            sum.optimal &= arena.certificate.verdict.is_optimal();
         }
         sum
     }

@@ -7,6 +7,7 @@ use crate::config::EngineConfig;
 use crate::error::EngineError;
 use minfer_graph::CacheType;
 use minfer_plan::{Ledger, LedgerLine, Owner, Strategy};
+use std::mem::discriminant;
 
 /// Most bytes that may be owned.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -215,7 +216,9 @@ impl Search<'_> {
         let (mut changes, mut least_bytes) = (Vec::new(), needed_bytes);
         for lever in self.candidates() {
             let change = self.best(&lever, &changes);
-            let tried: Vec<Change> = changes.iter().copied().chain([change]).collect();
+            // A second value of one setting replaces the first.
+            let others = changes.iter().filter(|&other| discriminant(other) != discriminant(&change));
+            let tried: Vec<Change> = others.copied().chain([change]).collect();
             let Some(bytes) = self.replanner.needed(self.budget, &tried).filter(|&bytes| bytes < least_bytes) else {
                 continue;
             };

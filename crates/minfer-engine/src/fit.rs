@@ -16,6 +16,17 @@ pub enum Fit {
     Slots,
 }
 
+impl Fit {
+    /// The change that gives this setting a value.
+    pub fn change(self, value: u32) -> Change {
+        match self {
+            Fit::NCtx => Change::NCtx(value),
+            Fit::Ubatch => Change::Ubatch(value),
+            Fit::Slots => Change::Slots(value),
+        }
+    }
+}
+
 /// What was found.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Fitted {
@@ -31,12 +42,7 @@ pub struct Fitted {
 
 /// Finds the largest value of a setting that the budget admits.
 pub fn fit(replanner: &Replanner<'_>, budget: Budget, what: Fit) -> Fitted {
-    let change = |value| match what {
-        Fit::NCtx => Change::NCtx(value),
-        Fit::Ubatch => Change::Ubatch(value),
-        Fit::Slots => Change::Slots(value),
-    };
-    let needed = |value| replanner.needed(budget, &[change(value)]);
+    let needed = |value| replanner.needed(budget, &[what.change(value)]);
     let fits = |value| needed(value).is_some_and(|bytes| bytes <= budget.bytes);
     let most = most(replanner, what);
     let value = largest(1, most, 1, fits);

@@ -2,8 +2,8 @@
 
 use crate::error::EngineError;
 use minfer_gguf::GgufFile;
-use minfer_model::{ModelSpec, chat_template, load_spec, load_tokenizer};
-use minfer_text::Tokenizer;
+use minfer_model::{ModelSpec, chat_template, load_spec, load_tokenizer_as};
+use minfer_text::{PreTokenizer, Tokenizer};
 use std::path::Path;
 
 /// A model file, understood: nothing of it is copied but the vocabulary.
@@ -25,15 +25,24 @@ pub struct Model {
 impl Model {
     /// File → metadata and tensors → specification → tokenizer and template.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, EngineError> {
-        let file = GgufFile::open(path)?;
-        file.require_model()?;
-        Self::from_file(file)
+        Self::open_as(path, None)
     }
 
-    /// The same, from a file that is open already.
+    /// The same; `pre` replaces the way to cut text that the file names.
+    pub fn open_as(path: impl AsRef<Path>, pre: Option<PreTokenizer>) -> Result<Self, EngineError> {
+        let file = GgufFile::open(path)?;
+        file.require_model()?;
+        Self::understood(file, pre)
+    }
+
+    /// [`Model::open`], from a file that is open already.
     pub fn from_file(file: GgufFile) -> Result<Self, EngineError> {
+        Self::understood(file, None)
+    }
+
+    fn understood(file: GgufFile, pre: Option<PreTokenizer>) -> Result<Self, EngineError> {
         let spec = load_spec(&file)?;
-        let loaded = load_tokenizer(&file)?;
+        let loaded = load_tokenizer_as(&file, pre)?;
         let warnings = loaded.warnings.iter().map(ToString::to_string).collect();
         let tokenizer = Tokenizer::new(loaded.spec)?;
         let chat_template = chat_template(&file)?;

@@ -17,6 +17,8 @@ pub enum EndReason {
     Length,
     /// The context has no position left.
     ContextFull,
+    /// The text ran into a stop string. Said by who turns tokens into text; a session knows none.
+    StopString,
     /// The caller said stop.
     Cancelled,
 }

@@ -82,6 +82,13 @@ pub enum Verdict {
     },
 }
 
+impl Verdict {
+    /// Whether no placement is lower, however that is known.
+    pub fn is_optimal(self) -> bool {
+        !matches!(self, Verdict::Gap { .. })
+    }
+}
+
 /// A height, a lower bound with its witness, and what follows from both.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Certificate {

@@ -3,7 +3,6 @@
 
 use crate::plan::{AliasReason, Place, Plan};
 use minfer_graph::{NodeId, Op, Rows};
-use minfer_memplan::Verdict;
 use serde::{Deserialize, Serialize};
 
 /// A plan without its graph: arenas, steps in execution order, and every value that has bytes in an arena.
@@ -137,7 +136,7 @@ impl PlanRecord {
                 pool_buffers: figures.pool_buffers,
                 planned_bytes: figures.planned_bytes,
                 lower_bound_bytes: figures.lower_bound_bytes,
-                optimal: arena.certificate.verdict == Verdict::Optimal,
+                optimal: arena.certificate.verdict.is_optimal(),
                 peak_step: u32::try_from(arena.certificate.lower_bound.step).unwrap_or(u32::MAX),
             }
         });

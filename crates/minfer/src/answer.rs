@@ -3,17 +3,19 @@
 
 use crate::error::Error;
 use minfer_engine::{EndReason, Engine, Progress, Sampler, SamplingParams, Session, Timing};
-use minfer_text::StreamDecoder;
+use minfer_text::{StopStrings, StreamDecoder};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
 /// How to generate.
-#[derive(Clone, Copy, PartialEq, Debug, Default)]
+#[derive(Clone, PartialEq, Debug, Default)]
 pub struct Generate {
     /// How the next token is chosen. The same parameters and seed give the same text.
     pub sampling: SamplingParams,
     /// Most tokens of the answer; `None`: until the model ends it or the context is full.
     pub n_predict: Option<usize>,
+    /// The answer ends before the first of these texts; empty ones never come.
+    pub stop: Vec<String>,
 }
 
 /// What happens during an answer.
@@ -52,7 +54,7 @@ pub(crate) fn answer(
 ) -> Result<Answer, Error> {
     let mut sampler = Sampler::new(generate.sampling)?;
     let mut session = Session::new(engine)?;
-    let result = stream(engine, &mut session, prompt, &mut sampler, generate.n_predict, on_piece);
+    let result = stream(engine, &mut session, prompt, &mut sampler, generate, on_piece);
     session.close(engine)?;
     result
 }
@@ -62,26 +64,32 @@ fn stream(
     session: &mut Session,
     prompt: &[u32],
     sampler: &mut Sampler,
-    n_predict: Option<usize>,
+    generate: &Generate,
     on_piece: &mut dyn FnMut(Piece<'_>) -> ControlFlow<()>,
 ) -> Result<Answer, Error> {
     let model = Arc::clone(engine.model());
     let mut decoder = StreamDecoder::continuing(&model.tokenizer);
+    let mut stops = StopStrings::new(&generate.stop);
     let (mut text, mut tokens) = (String::new(), Vec::new());
-    let (end, timing) = session.generate(engine, prompt, sampler, n_predict, &mut |progress| match progress {
-        Progress::Prompt { done, total } => on_piece(Piece::Prompt { done, total }),
-        Progress::Token(id) => {
-            tokens.push(id);
-            let piece = decoder.push(id);
-            text.push_str(piece);
-            on_piece(Piece::Text(piece))
-        }
-    })?;
-    let rest = decoder.finish();
+    let (end, timing) =
+        session.generate(engine, prompt, sampler, generate.n_predict, &mut |progress| match progress {
+            Progress::Prompt { done, total } => on_piece(Piece::Prompt { done, total }),
+            Progress::Token(id) => {
+                tokens.push(id);
+                let piece = stops.push(decoder.push(id));
+                text.push_str(piece);
+                let flow = on_piece(Piece::Text(piece));
+                if stops.found().is_some() { ControlFlow::Break(()) } else { flow }
+            }
+        })?;
+    // Half a character, and what might have become a stop string.
+    let mut rest = stops.push(decoder.finish()).to_owned();
+    rest.push_str(stops.finish());
     if !rest.is_empty() {
-        text.push_str(rest);
+        text.push_str(&rest);
         // The answer is over: whether to stop is no question any more.
-        let _ = on_piece(Piece::Text(rest));
+        let _ = on_piece(Piece::Text(&rest));
     }
+    let end = if stops.found().is_some() { EndReason::StopString } else { end };
     Ok(Answer { text, tokens, end, timing })
 }

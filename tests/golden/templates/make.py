@@ -1,8 +1,8 @@
 """Writes `rendered.jsonl`: the published chat templates, rendered by the reference, Hugging Face's `transformers`.
 
     cargo xtask fetch vocab
-    python3 -m venv /tmp/hf && /tmp/hf/bin/pip install transformers==5.24.0 jinja2==3.1.6
-    /tmp/hf/bin/python make.py TEMPLATES_FOLDER > rendered.jsonl     # TEMPLATES_FOLDER is `templates` in the cache
+    python3 -m venv hf && hf/bin/pip install transformers==5.24.0 jinja2==3.1.6
+    hf/bin/python make.py TEMPLATES_FOLDER > rendered.jsonl     # TEMPLATES_FOLDER is `templates` in the cache
 
 One line per template and conversation of `conversations.json`: the prompt, or the kind of error and its message.
 """

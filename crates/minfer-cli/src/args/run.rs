@@ -28,6 +28,9 @@ pub struct RunArgs {
     /// Most tokens of the answer [default: until the model ends it or the context is full]
     #[arg(short = 'n', long, value_name = "N")]
     pub n_predict: Option<u64>,
+    /// End the answer before this text; may be given several times
+    #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
+    pub stop: Vec<OsString>,
     #[command(flatten)]
     pub words: WordArgs,
     #[command(flatten)]

@@ -4,7 +4,7 @@ use super::{capabilities, limits};
 use crate::args::TextOutput;
 use crate::describe;
 use crate::exit::Outcome;
-use crate::memory::Limit;
+use crate::memory::{self, Limit, Memory};
 use crate::output::{self, Table, mib};
 use crate::resolve::{Compute, Doctor};
 use anyhow::Result;
@@ -34,6 +34,7 @@ struct Bound {
 /// All findings.
 struct Findings {
     machine: Machine,
+    memory: Option<Memory>,
     level: SimdLevel,
     default_threads: NonZeroUsize,
     /// Bytes that were read over and over.
@@ -45,13 +46,13 @@ struct Findings {
 /// Looks at the machine, measures it, and says what that means for a model.
 pub fn doctor(settings: &Doctor) -> Result<Outcome> {
     let bound = settings.model.as_ref().map(|path| Bound::of(GgufFile::open(path)?)).transpose()?;
-    let machine = Machine::read();
+    let (machine, memory) = (Machine::read(), memory::memory());
     let level = settings.simd.unwrap_or_else(SimdLevel::detect);
-    let probe = Probe::new(level, probe_bytes(&machine, bound.as_ref())).map_err(minfer::Error::from)?;
+    let probe = Probe::new(level, probe_bytes(&machine, memory, bound.as_ref())).map_err(minfer::Error::from)?;
     let default_threads = machine.processors.default_threads();
     let most = settings.threads.unwrap_or(default_threads).get();
     let limits = thread_counts(most).map(|threads| Limits::measure(&probe, threads)).collect::<Result<Vec<_>>>()?;
-    let findings = Findings { machine, level, default_threads, probe_bytes: probe.bytes(), limits, bound };
+    let findings = Findings { machine, memory, level, default_threads, probe_bytes: probe.bytes(), limits, bound };
     match settings.output {
         TextOutput::Text => findings.print()?,
         TextOutput::Json => output::answer_json(&findings.json())?,
@@ -65,13 +66,12 @@ fn thread_counts(most: usize) -> impl Iterator<Item = NonZeroUsize> {
 }
 
 /// As many bytes as the model has, else more than the caches hold; never more than a quarter of what is free.
-fn probe_bytes(machine: &Machine, bound: Option<&Bound>) -> u64 {
+fn probe_bytes(machine: &Machine, memory: Option<Memory>, bound: Option<&Bound>) -> u64 {
     let wanted = match bound {
         Some(bound) => limits::working_set(bound.file.file_bytes()),
         None => (2 * machine.last_cache_bytes().unwrap_or(0)).clamp(LEAST_BYTES, MOST_BYTES),
     };
-    let free = [machine.available_bytes, machine.memory_limit_bytes].into_iter().flatten().min();
-    free.map_or(wanted, |free| wanted.min(free / 4))
+    memory.map_or(wanted, |memory| wanted.min(memory.available_bytes / 4))
 }
 
 impl Bound {
@@ -163,13 +163,12 @@ impl Findings {
     }
 
     fn memory_words(&self) -> Option<String> {
-        let machine = &self.machine;
-        let limit = match machine.memory_limit_bytes {
+        let memory = self.memory?;
+        let limit = match memory.group_limit_bytes {
             Some(bytes) => format!("cgroup limit {}", mib(bytes)),
             None => "no cgroup limit".to_owned(),
         };
-        let available = machine.available_bytes.map(|bytes| format!(", {} available", mib(bytes))).unwrap_or_default();
-        Some(format!("{}{available}, {limit}", mib(machine.memory_bytes?)))
+        Some(format!("{}, {} available, {limit}", mib(memory.total_bytes), mib(memory.available_bytes)))
     }
 
     fn json(&self) -> Value {
@@ -205,9 +204,9 @@ impl Findings {
                 "cgroup_quota": processors.quota,
             },
             "caches": machine.caches.iter().map(cache).collect::<Vec<_>>(),
-            "memory_bytes": machine.memory_bytes,
-            "available_bytes": machine.available_bytes,
-            "cgroup_memory_bytes": machine.memory_limit_bytes,
+            "memory_bytes": self.memory.map(|memory| memory.total_bytes),
+            "available_bytes": self.memory.map(|memory| memory.available_bytes),
+            "cgroup_memory_bytes": self.memory.and_then(|memory| memory.group_limit_bytes),
             "probe_bytes": self.probe_bytes,
             "limits": self.limits.iter().map(limits).collect::<Vec<_>>(),
             "model": bound,

@@ -68,7 +68,7 @@ fn admitted(
     compute: &Compute,
     levers: Levers,
 ) -> anyhow::Result<(EngineConfig, Blueprint)> {
-    let machine = memory::machine();
+    let machine = memory::memory();
     let budget = compute.limit.budget(machine)?;
     let config = EngineConfig { budget, ..config }.checked()?;
     let capabilities = capabilities(compute);

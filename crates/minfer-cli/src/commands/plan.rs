@@ -36,14 +36,14 @@ pub struct Planned<'a> {
 fn of_model(settings: &ModelPlan) -> Result<Outcome> {
     let model = Model::open(&settings.model)?;
     let context = minfer::choose_n_ctx(settings.n_ctx, 0, Some(0), model.spec.n_ctx_train)?;
-    let machine = memory::machine();
+    let machine = memory::memory();
     let budget = settings.compute.limit.budget(machine)?;
     let config = EngineConfig { n_ctx: context.n_ctx, budget, ..settings.compute.config }.checked()?;
     let capabilities = capabilities(&settings.compute);
     let replanner = Replanner { model: &model, config, backends: &capabilities };
     let fitted = settings.fit.zip(budget).map(|(what, budget)| (what, minfer::fit(&replanner, budget, what)));
     let replanner = match fitted {
-        Some((what, Fitted { value: Some(value), .. })) => replanner_with(replanner, change(what, value)),
+        Some((what, Fitted { value: Some(value), .. })) => replanner_with(replanner, what.change(value)),
         _ => replanner,
     };
     let blueprint = replanner.blueprint(&[])?;
@@ -71,14 +71,6 @@ fn replanner_with(replanner: Replanner<'_>, change: Change) -> Replanner<'_> {
     Replanner { config: change.apply(replanner.config), ..replanner }
 }
 
-fn change(what: Fit, value: u32) -> Change {
-    match what {
-        Fit::NCtx => Change::NCtx(value),
-        Fit::Ubatch => Change::Ubatch(value),
-        Fit::Slots => Change::Slots(value),
-    }
-}
-
 impl Planned<'_> {
     /// The budget, unless nobody asked for one and it is kept.
     fn budget_to_tell(&self) -> Option<Budget> {
@@ -89,6 +81,6 @@ impl Planned<'_> {
     /// What `--fit` found, in words.
     fn fit_words(&self) -> Option<String> {
         let ((what, fitted), budget) = self.fitted.zip(self.replanner.config.budget)?;
-        Some(describe::fitted(|value| describe::flag(change(what, value)), &fitted, budget))
+        Some(describe::fitted(|value| describe::flag(what.change(value)), &fitted, budget))
     }
 }

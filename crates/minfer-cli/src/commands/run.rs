@@ -15,9 +15,7 @@ use minfer::{
     chat_prompt, text_prompt,
 };
 use minfer_graph::{to_dot, to_json};
-use minfer_model::load_tokenizer_as;
 use minfer_plan::{Plan, annotations, plan_text};
-use minfer_text::Tokenizer;
 use std::fs::File;
 use std::io::{self, Write};
 use std::ops::ControlFlow;
@@ -67,12 +65,7 @@ pub fn run(settings: Run) -> Result<Outcome> {
 
 /// The model, with other words than the file's if they were asked for.
 fn open(settings: &Run) -> Result<Model> {
-    let mut model = Model::open(&settings.model).or_else(|error| in_file(&settings.model, Err(error)))?;
-    if let Some(pre) = settings.words.pre {
-        let loaded = in_file(&settings.model, load_tokenizer_as(&model.file, Some(pre)))?;
-        model.warnings = loaded.warnings.iter().map(ToString::to_string).collect();
-        model.tokenizer = in_file(&settings.model, Tokenizer::new(loaded.spec))?;
-    }
+    let mut model = in_file(&settings.model, Model::open_as(&settings.model, settings.words.pre))?;
     if let Some(choice) = &settings.words.chat_template {
         model.chat_template = Some(chosen_template(&model.file, &settings.model, choice)?);
     }
@@ -159,6 +152,7 @@ fn report(answer: &Answer, n_ctx: u32) {
         EndReason::EndOfGeneration => "the model ended its answer".to_owned(),
         EndReason::Length => "as many tokens as --n-predict allows".to_owned(),
         EndReason::ContextFull => format!("the context of {n_ctx} tokens is full; a larger --n-ctx gives more room"),
+        EndReason::StopString => "a text of --stop would have come".to_owned(),
         EndReason::Cancelled => "stopped with Ctrl+C".to_owned(),
     };
     note("ended", &end);

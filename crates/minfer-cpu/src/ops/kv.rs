@@ -50,11 +50,11 @@ impl Task for KvStore {
                     store(s, k, self.kv.k, self.kv.ty, cell * cols, cols);
                     continue;
                 }
-                let mut head = [0.0; MAX_HEAD_DIM];
+                let mut head = [[0.0]; MAX_HEAD_DIM];
                 for first in (0..cols).step_by(self.head_dim) {
-                    std::ptr::copy_nonoverlapping(k.add(first), head.as_mut_ptr(), self.head_dim);
+                    std::ptr::copy_nonoverlapping(k.add(first), head.as_mut_ptr().cast(), self.head_dim);
                     turn(&mut head[..self.head_dim]);
-                    store(s, head.as_ptr(), self.kv.k, self.kv.ty, cell * cols + first, self.head_dim);
+                    store(s, head.as_ptr().cast(), self.kv.k, self.kv.ty, cell * cols + first, self.head_dim);
                 }
             }
         }
@@ -62,9 +62,10 @@ impl Task for KvStore {
     }
 }
 
-/// Multiplies the runs of a head with a normalised Hadamard matrix; see [`CacheType::Q8_0`](minfer_graph::CacheType::Q8_0).
+/// Multiplies the runs of `W` heads side by side with a normalised Hadamard matrix; see
+/// [`CacheType::Q8_0`](minfer_graph::CacheType::Q8_0).
 #[inline(always)]
-pub(crate) fn turn(head: &mut [f32]) {
+pub(crate) fn turn<const W: usize>(head: &mut [[f32; W]]) {
     let n = CacheType::turned_elems(head.len() as u32) as usize;
     let factor = 1.0 / (n as f32).sqrt();
     for run in head.chunks_exact_mut(n) {
@@ -72,13 +73,13 @@ pub(crate) fn turn(head: &mut [f32]) {
         while half < n {
             for pair in run.chunks_exact_mut(2 * half) {
                 let (low, high) = pair.split_at_mut(half);
-                for (a, b) in low.iter_mut().zip(high) {
+                for (a, b) in low.as_flattened_mut().iter_mut().zip(high.as_flattened_mut()) {
                     (*a, *b) = (*a + *b, *a - *b);
                 }
             }
             half *= 2;
         }
-        run.iter_mut().for_each(|v| *v *= factor);
+        run.as_flattened_mut().iter_mut().for_each(|v| *v *= factor);
     }
 }
 

@@ -254,7 +254,7 @@ impl Qkv {
                     let cell = Fault::index("cell", *self.cells.add(token), self.kv.n_cells)?;
                     let region = if matrix == 1 { self.kv.k } else { self.kv.v };
                     if matrix == 1 && self.kv.turns_keys() {
-                        kv::turn(std::slice::from_raw_parts_mut(x, n));
+                        kv::turn::<1>(std::slice::from_raw_parts_mut(x.cast(), n));
                     }
                     kv::store(s, x, region, self.kv.ty, cell * self.kv.cols + head * n, n);
                 }

@@ -147,18 +147,15 @@ impl<'a> Question<'a> {
         let is_short = half <= FIRST_ROUND_NODES; // never worth a second thread, so there is no race
         if !self.parallel || is_short {
             let deep = n_items > 256;
-            let (found, spent) = if deep {
-                on_a_stack_for(n_items, || short_runs(short, next, half, stop))
-            } else {
-                short_runs(short, next, half, stop)
-            };
+            let mut runs = || short_runs(short, next, half, stop);
+            let (found, spent) = if deep { on_a_stack_for(n_items, runs).unwrap_or(NO_THREAD) } else { runs() };
             match found {
                 Decision::Infeasible if !is_short => return (found, 2 * half),
                 Decision::Unknown => {}
                 _ => return (found, spent),
             }
             let mut run = || patient.run(half, stop);
-            let found = if deep { on_a_stack_for(n_items, run) } else { run() };
+            let found = if deep { on_a_stack_for(n_items, run).unwrap_or(Err(Halt)) } else { run() };
             let all = spent + patient.search.nodes.min(half);
             return (decision(found), if is_short { all } else { 2 * half });
         }
@@ -172,7 +169,8 @@ impl<'a> Question<'a> {
                 patient_proved.store(matches!(found, Decision::Infeasible), Ordering::Relaxed);
                 found
             });
-            let (found, spent) = on_a_stack_for(n_items, || short_runs(short, next, half, &short_halted));
+            let runs = || short_runs(short, next, half, &short_halted);
+            let (found, spent) = on_a_stack_for(n_items, runs).unwrap_or(NO_THREAD);
             short_done.store(!matches!(found, Decision::Unknown), Ordering::Relaxed);
             let patient = patient.ok().and_then(|p| p.join().ok()).unwrap_or(Decision::Unknown);
             match found {
@@ -210,11 +208,14 @@ fn decision(found: Result<Option<Vec<u64>>, Halt>) -> Decision {
     }
 }
 
-/// Runs on a thread whose stack holds the search of so many items.
-fn on_a_stack_for<T: Send>(n_items: usize, run: impl FnOnce() -> T + Send) -> T {
+/// What a round finds out where the system starts no thread for it: nothing.
+const NO_THREAD: (Decision, u64) = (Decision::Unknown, 0);
+
+/// Runs on a thread whose stack holds the search of so many items. `None` if the system starts none.
+fn on_a_stack_for<T: Send>(n_items: usize, run: impl FnOnce() -> T + Send) -> Option<T> {
     let stack = STACK_BYTES_PER_ITEM * n_items + (1 << 20);
     thread::scope(|scope| {
-        let worker = thread::Builder::new().stack_size(stack).spawn_scoped(scope, run);
-        worker.expect("a thread can be started").join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        let worker = thread::Builder::new().stack_size(stack).spawn_scoped(scope, run).ok()?;
+        Some(worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
     })
 }

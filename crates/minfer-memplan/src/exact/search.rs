@@ -55,11 +55,11 @@ impl<'a> Search<'a> {
                 continue;
             }
             let item = &self.state.instance.items[i as usize];
-            if item.from >= end {
-                parts.push(Vec::new());
+            match parts.last_mut() {
+                Some(part) if item.from < end => part.push(i),
+                _ => parts.push(vec![i]),
             }
             end = end.max(item.to);
-            parts.last_mut().expect("the first item opens a part").push(i);
         }
         parts.sort_by_key(|p| std::cmp::Reverse(p.len()));
         for part in parts {

@@ -1,8 +1,8 @@
 """Writes `splits.tsv`: what the published patterns cut texts into, on the regular-expression engine of Hugging Face.
 
-    python3 -m venv /tmp/hf && /tmp/hf/bin/pip install tokenizers==0.23.3
-    /tmp/hf/bin/python splits.py > splits.tsv
-    /tmp/hf/bin/python splits.py --random 20000 > /tmp/random.tsv   # for a longer comparison
+    python3 -m venv hf && hf/bin/pip install tokenizers==0.23.3
+    hf/bin/python splits.py > splits.tsv
+    hf/bin/python splits.py --random 20000 > random.tsv   # for a longer comparison
 
 The patterns are those of the `tokenizer.json` of each model family; llama.cpp's table of pre-tokenizers names the
 families. `default` is llama.cpp's own rule for files that name none.

@@ -11,7 +11,6 @@ use crate::product::micro;
 use crate::simd::{Kernel, Simd, math};
 use crate::vectors::load_part;
 use crate::work::Kv;
-use minfer_graph::CacheType;
 use std::ops::Range;
 
 /// Most lanes of a vector.
@@ -148,28 +147,8 @@ impl Kernel for Transpose<'_> {
             }
         }
         if tile.kv.turns_keys() {
-            turn(&mut scratch.q_columns[..tile.head_dim]);
+            kv::turn(&mut scratch.q_columns[..tile.head_dim]);
         }
-    }
-}
-
-/// [`kv::turn`] for rows side by side.
-#[inline(always)]
-fn turn(q: &mut [[f32; MAX_ROWS]]) {
-    let n = CacheType::turned_elems(q.len() as u32) as usize;
-    let factor = 1.0 / (n as f32).sqrt();
-    for run in q.chunks_exact_mut(n) {
-        let mut half = 1;
-        while half < n {
-            for pair in run.chunks_exact_mut(2 * half) {
-                let (low, high) = pair.split_at_mut(half);
-                for (a, b) in low.as_flattened_mut().iter_mut().zip(high.as_flattened_mut()) {
-                    (*a, *b) = (*a + *b, *a - *b);
-                }
-            }
-            half *= 2;
-        }
-        run.as_flattened_mut().iter_mut().for_each(|v| *v *= factor);
     }
 }
 
