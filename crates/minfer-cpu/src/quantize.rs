@@ -30,18 +30,40 @@ impl Quantised {
     pub(crate) unsafe fn write_block<S: Simd>(self, s: S, row: usize, block: usize, x: *const f32) {
         // SAFETY: as promised by the caller; a fine matrix has two rows of `Q8` per row.
         unsafe {
+            let (d, inverse) = scale(s, x);
             if !self.fine {
-                Q8Row::at(self.start, row, self.cols).write_block(s, block, x);
+                Q8Row::at(self.start, row, self.cols).write_block(s, block, x, d, inverse);
                 return;
             }
-            let (d, levels) = Q8Row::at(self.start, 2 * row, self.cols).write_block(s, block, x);
+            let first = Q8Row::at(self.start, 2 * row, self.cols);
+            let levels = first.write_block(s, block, x, d, inverse);
             let mut rest = x.cast::<[f32; Q8_BLOCK]>().read_unaligned();
             for i in 0..Q8_BLOCK {
                 rest[i] -= d * f32::from(levels[i]);
             }
-            Q8Row::at(self.start, 2 * row + 1, self.cols).write_block(s, block, rest.as_ptr());
+            first.next(self.cols).write_block(s, block, rest.as_ptr(), d / 256.0, inverse * 256.0);
         }
     }
+}
+
+/// Scale of the levels of 32 floats, and its inverse: the greatest magnitude over 127. NaN where there is a NaN or an
+/// infinity.
+///
+/// # Safety
+/// 32 floats are readable.
+#[inline(always)]
+unsafe fn scale<S: Simd>(s: S, x: *const f32) -> (f32, f32) {
+    let (mut greatest, mut not_finite) = (s.splat(0.0), s.splat(0.0));
+    for i in 0..Q8_BLOCK / S::LANES {
+        // SAFETY: 32 floats are readable.
+        let v = unsafe { s.load(x.add(i * S::LANES)) };
+        greatest = s.max(s.abs(v), greatest);
+        not_finite = s.fma(v, s.splat(0.0), not_finite);
+    }
+    let greatest = s.max_lane(greatest);
+    // Below, the inverse would overflow; nothing measurable is lost.
+    let (d, inverse) = if greatest > 1e-30 { (greatest / 127.0, 127.0 / greatest) } else { (0.0, 0.0) };
+    (d + s.sum(not_finite), inverse)
 }
 
 /// The three parts of a row of `Q8`.
@@ -75,31 +97,40 @@ impl Q8Row {
         }
     }
 
-    /// Quantises 32 floats as block `block` of the row: `d` is the greatest magnitude over 127, `q` the nearest level,
-    /// so that no element is off by more than `d / 2`. A block with a NaN or an infinity gets NaN as its scale. Gives `d`
-    /// and `q`.
+    /// The row from column `col` on, which starts a block.
+    ///
+    /// # Safety
+    /// The column lies within the row.
+    #[inline(always)]
+    pub(crate) unsafe fn part(self, col: usize) -> Q8Row {
+        // SAFETY: as promised by the caller.
+        unsafe { Q8Row { q: self.q.add(col), d: self.d.add(col / 32), sums: self.sums.add(col / 16) } }
+    }
+
+    /// The same place in the row that follows; wherever there is none, not to be read.
+    #[inline(always)]
+    pub(crate) fn next(self, cols: usize) -> Q8Row {
+        let bytes = Self::bytes(cols);
+        Q8Row {
+            q: self.q.wrapping_byte_add(bytes),
+            d: self.d.wrapping_byte_add(bytes),
+            sums: self.sums.wrapping_byte_add(bytes),
+        }
+    }
+
+    /// Quantises 32 floats as block `block` of the row: levels are the nearest multiples of `d`, at most 127 of them, so
+    /// that no element is off by more than `d / 2` if none is greater than `127 d`. Gives the levels.
     ///
     /// # Safety
     /// 32 floats are readable, the block lies within the row.
     #[inline(always)]
-    unsafe fn write_block<S: Simd>(self, s: S, block: usize, x: *const f32) -> (f32, [i8; Q8_BLOCK]) {
-        let n = Q8_BLOCK / S::LANES;
-        let mut greatest = s.splat(0.0);
-        let mut not_finite = s.splat(0.0);
-        for i in 0..n {
-            // SAFETY: 32 floats are readable.
-            let v = unsafe { s.load(x.add(i * S::LANES)) };
-            greatest = s.max(s.abs(v), greatest);
-            not_finite = s.fma(v, s.splat(0.0), not_finite);
-        }
-        let greatest = s.max_lane(greatest);
-        // Below, the inverse would overflow; nothing measurable is lost.
-        let (d, inverse) = if greatest > 1e-30 { (greatest / 127.0, 127.0 / greatest) } else { (0.0, 0.0) };
+    unsafe fn write_block<S: Simd>(self, s: S, block: usize, x: *const f32, d: f32, inverse: f32) -> [i8; Q8_BLOCK] {
         let mut levels = [0i32; Q8_BLOCK];
-        for i in 0..n {
+        for i in 0..Q8_BLOCK / S::LANES {
             // SAFETY: 32 floats are readable, `levels` has room for 32.
             unsafe {
                 let v = s.mul(s.load(x.add(i * S::LANES)), s.splat(inverse));
+                let v = s.max(s.min(v, s.splat(127.0)), s.splat(-127.0));
                 s.store_i(levels.as_mut_ptr().add(i * S::LANES), s.to_i(v));
             }
         }
@@ -113,7 +144,6 @@ impl Q8Row {
                 sums[half] += i32::from(bytes[half * 16 + i]);
             }
         }
-        let d = d + s.sum(not_finite);
         // SAFETY: the block lies within the row.
         unsafe {
             self.q.add(block * Q8_BLOCK).cast::<[i8; Q8_BLOCK]>().write_unaligned(bytes);
@@ -121,6 +151,6 @@ impl Q8Row {
             self.sums.add(block * 2).write_unaligned(sums[0] as i16);
             self.sums.add(block * 2 + 1).write_unaligned(sums[1] as i16);
         }
-        (d, bytes)
+        bytes
     }
 }

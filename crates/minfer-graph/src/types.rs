@@ -21,7 +21,8 @@ pub enum ValueType {
     /// block), then `n/16` 16-bit sums of `q` over each half block. The value is `d · q`.
     Q8,
     /// Activations quantised finely: each row is two rows of [`ValueType::Q8`], the value and what its rounding left out,
-    /// and means their sum. For products whose error lasts (see `Capabilities::activation_type`).
+    /// and means their sum. Scales of the second row are 1/256 of the first's, so that `256 · q + q` of both is a 16-bit
+    /// integer in units of the second. For products whose error lasts (see `Capabilities::activation_type`).
     Q8x2,
 }
 

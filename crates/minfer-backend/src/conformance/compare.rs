@@ -116,19 +116,22 @@ fn quantised(cols: usize, got: &[u8], expected: &[u8], relative: f32) -> Result<
     Ok(0.0)
 }
 
-/// The first rows agree as rows of `Q8` do. The second hold rests of these, which differ wholly where one element of the
-/// first rounds otherwise; so what they must do is to bring the sums together.
+/// The first rows agree as rows of `Q8` do, and set the scales of the second. Those hold rests of the first, which differ
+/// wholly where one element of the first rounds otherwise; so what they must do is to bring the sums together.
 fn finely_quantised(cols: usize, got: &[u8], expected: &[u8], relative: f32) -> Result<f32, String> {
     let row_bytes = q8::row_bytes(cols);
     quantised(cols, &got[..row_bytes], &expected[..row_bytes], relative)?;
+    let scales = |row: &[u8]| numbers::<f32>(q8::split(row, cols).1).into_owned();
+    let due: Vec<f32> = scales(&got[..row_bytes]).iter().map(|d| d * q8::SECOND).collect();
+    floats(&scales(&got[row_bytes..]), &due, 0.0, 0.0).map_err(|difference| format!("second scale: {difference}"))?;
     // Its own sums are right.
     quantised(cols, &got[row_bytes..], &got[row_bytes..], relative)?;
     let (mut a, mut b) = (vec![0.0; cols], vec![0.0; cols]);
     q8::dequantize(ValueType::Q8x2, got, &mut a);
     q8::dequantize(ValueType::Q8x2, expected, &mut b);
     let largest = b.iter().fold(0.0f32, |m, v| m.max(v.abs()));
-    // Each rests within half a step of a step of its block; 254 half steps make the largest element.
-    floats(&a, &b, 0.0, largest * (relative + 2.2 / (254.0 * 254.0)))
+    // Each rests within half a step of 1/256 of the block's; 127 steps of that make the largest element.
+    floats(&a, &b, 0.0, largest * (relative + 2.2 / (127.0 * 512.0)))
 }
 
 #[cfg(test)]

@@ -24,17 +24,16 @@ fn curve<S: Simd>() -> [u8; 16] {
 }
 
 impl Levels for Iq4Nl {
-    const BYTES: usize = 18;
-
     #[inline(always)]
-    unsafe fn levels<S: Simd>(s: S, block: *const u8) -> S::B {
-        // SAFETY: the block is readable.
-        unsafe { s.lookup(s.nibbles(block.add(2)), &curve::<S>()) }
+    unsafe fn levels<S: Simd>(s: S, first: *const u8, second: *const u8) -> S::B {
+        // SAFETY: the blocks are readable.
+        unsafe { s.lookup(s.nibbles(first.add(2), second.add(2)), &curve::<S>()) }
     }
 }
 
 impl Format for Iq4Nl {
     const BLOCK: usize = 32;
+    const BYTES: usize = 18;
     const GROUP: usize = 32;
     const HAS_MIN: bool = false;
     const WIDE: bool = true;
@@ -52,6 +51,7 @@ impl Format for Iq4Nl {
 
 impl Format for Iq4Xs {
     const BLOCK: usize = 256;
+    const BYTES: usize = 136;
     const GROUP: usize = 32;
     const HAS_MIN: bool = false;
     const WIDE: bool = true;
@@ -72,9 +72,8 @@ impl Format for Iq4Xs {
             s.scale8(scales, 32.0, d, out.d.as_mut_ptr());
             for j in 0..4 {
                 let levels = block.add(8 + 32 * j);
-                let (first, second) = (s.nibbles(levels), s.nibbles(levels.add(16)));
-                let to = out.q.as_mut_ptr().add(64 * j);
-                s.store_b2(to, s.lookup(first, &curve), s.lookup(second, &curve));
+                let nibbles = s.nibbles(levels, levels.add(16));
+                s.store_b(out.q.as_mut_ptr().add(64 * j), s.lookup(nibbles, &curve));
             }
         }
     }

@@ -40,6 +40,8 @@ impl Chunk {
 pub(crate) trait Format: 'static {
     /// Elements of a block: 32 or 256.
     const BLOCK: usize;
+    /// Bytes of a block.
+    const BYTES: usize;
     /// Elements that share a scale: 16 or 32.
     const GROUP: usize;
     /// Whether groups have an addend `m`.

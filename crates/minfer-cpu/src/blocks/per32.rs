@@ -34,15 +34,12 @@ pub(super) unsafe fn scales<S: Simd>(s: S, at: *const u8, stride: usize, n_block
 }
 
 /// How the 32 levels of one block become bytes.
-pub(super) trait Levels {
-    /// Bytes of a block.
-    const BYTES: usize;
-
-    /// The levels of a block, in element order.
+pub(super) trait Levels: Format {
+    /// The levels of two blocks, in element order.
     ///
     /// # Safety
-    /// The block is readable.
-    unsafe fn levels<S: Simd>(s: S, block: *const u8) -> S::B;
+    /// The blocks are readable.
+    unsafe fn levels<S: Simd>(s: S, first: *const u8, second: *const u8) -> S::B;
 }
 
 /// Unpacks the levels of blocks, two at a time; where there is no second, the first again.
@@ -56,34 +53,34 @@ pub(super) unsafe fn levels<S: Simd, L: Levels>(s: S, blocks: *const u8, n_block
         unsafe {
             let first = blocks.add(i * L::BYTES);
             let second = if i + 1 < n_blocks { first.add(L::BYTES) } else { first };
-            let (first, second) = (L::levels(s, first), L::levels(s, second));
-            s.store_b2(out.q.as_mut_ptr().add(i * 32), first, second);
+            s.store_b(out.q.as_mut_ptr().add(i * 32), L::levels(s, first, second));
         }
     }
 }
 
-/// Nibbles with a fifth bit.
+/// The fifth bits of two blocks.
 ///
 /// # Safety
-/// Four bytes are readable from `high`, 16 from `low`.
+/// Four bytes are readable from each.
 #[inline(always)]
-unsafe fn five_bits<S: Simd>(s: S, high: *const u8, low: *const u8) -> S::B {
+unsafe fn fifth_bits<S: Simd>(s: S, first: *const u8, second: *const u8) -> S::B {
     // SAFETY: as promised by the caller.
-    unsafe { s.or_b(s.nibbles(low), s.bits(u32::from_le(high.cast::<u32>().read_unaligned()))) }
+    let [first, second] =
+        unsafe { [first, second].map(|at| u64::from(u32::from_le(at.cast::<u32>().read_unaligned()))) };
+    s.bits(first | second << 32)
 }
 
 impl Levels for Q8_0 {
-    const BYTES: usize = 34;
-
     #[inline(always)]
-    unsafe fn levels<S: Simd>(s: S, block: *const u8) -> S::B {
-        // SAFETY: the block is readable.
-        unsafe { s.xor_b(s.load_b(block.add(2)), s.splat_b(S::WIDE_BIAS)) }
+    unsafe fn levels<S: Simd>(s: S, first: *const u8, second: *const u8) -> S::B {
+        // SAFETY: the blocks are readable.
+        unsafe { s.xor_b(s.load_b2(first.add(2), second.add(2)), s.splat_b(S::WIDE_BIAS)) }
     }
 }
 
 impl Format for Q8_0 {
     const BLOCK: usize = 32;
+    const BYTES: usize = 34;
     const GROUP: usize = 32;
     const HAS_MIN: bool = false;
     const WIDE: bool = true;
@@ -100,17 +97,16 @@ impl Format for Q8_0 {
 }
 
 impl Levels for Q4_0 {
-    const BYTES: usize = 18;
-
     #[inline(always)]
-    unsafe fn levels<S: Simd>(s: S, block: *const u8) -> S::B {
-        // SAFETY: the block is readable.
-        unsafe { s.nibbles(block.add(2)) }
+    unsafe fn levels<S: Simd>(s: S, first: *const u8, second: *const u8) -> S::B {
+        // SAFETY: the blocks are readable.
+        unsafe { s.nibbles(first.add(2), second.add(2)) }
     }
 }
 
 impl Format for Q4_0 {
     const BLOCK: usize = 32;
+    const BYTES: usize = 18;
     const GROUP: usize = 32;
     const HAS_MIN: bool = false;
     const WIDE: bool = false;
@@ -127,17 +123,16 @@ impl Format for Q4_0 {
 }
 
 impl Levels for Q4_1 {
-    const BYTES: usize = 20;
-
     #[inline(always)]
-    unsafe fn levels<S: Simd>(s: S, block: *const u8) -> S::B {
-        // SAFETY: the block is readable.
-        unsafe { s.nibbles(block.add(4)) }
+    unsafe fn levels<S: Simd>(s: S, first: *const u8, second: *const u8) -> S::B {
+        // SAFETY: the blocks are readable.
+        unsafe { s.nibbles(first.add(4), second.add(4)) }
     }
 }
 
 impl Format for Q4_1 {
     const BLOCK: usize = 32;
+    const BYTES: usize = 20;
     const GROUP: usize = 32;
     const HAS_MIN: bool = true;
     const WIDE: bool = false;
@@ -155,17 +150,16 @@ impl Format for Q4_1 {
 }
 
 impl Levels for Q5_0 {
-    const BYTES: usize = 22;
-
     #[inline(always)]
-    unsafe fn levels<S: Simd>(s: S, block: *const u8) -> S::B {
-        // SAFETY: the block is readable.
-        unsafe { five_bits(s, block.add(2), block.add(6)) }
+    unsafe fn levels<S: Simd>(s: S, first: *const u8, second: *const u8) -> S::B {
+        // SAFETY: the blocks are readable.
+        unsafe { s.or_b(s.nibbles(first.add(6), second.add(6)), fifth_bits(s, first.add(2), second.add(2))) }
     }
 }
 
 impl Format for Q5_0 {
     const BLOCK: usize = 32;
+    const BYTES: usize = 22;
     const GROUP: usize = 32;
     const HAS_MIN: bool = false;
     const WIDE: bool = false;
@@ -182,17 +176,16 @@ impl Format for Q5_0 {
 }
 
 impl Levels for Q5_1 {
-    const BYTES: usize = 24;
-
     #[inline(always)]
-    unsafe fn levels<S: Simd>(s: S, block: *const u8) -> S::B {
-        // SAFETY: the block is readable.
-        unsafe { five_bits(s, block.add(4), block.add(8)) }
+    unsafe fn levels<S: Simd>(s: S, first: *const u8, second: *const u8) -> S::B {
+        // SAFETY: the blocks are readable.
+        unsafe { s.or_b(s.nibbles(first.add(8), second.add(8)), fifth_bits(s, first.add(4), second.add(4))) }
     }
 }
 
 impl Format for Q5_1 {
     const BLOCK: usize = 32;
+    const BYTES: usize = 24;
     const GROUP: usize = 32;
     const HAS_MIN: bool = true;
     const WIDE: bool = false;

@@ -9,6 +9,7 @@ pub(crate) struct Q2K;
 
 impl Format for Q2K {
     const BLOCK: usize = 256;
+    const BYTES: usize = 84;
     const GROUP: usize = 16;
     const HAS_MIN: bool = true;
     const WIDE: bool = false;
@@ -27,11 +28,10 @@ impl Format for Q2K {
             }
             let two = s.splat_b(3);
             for h in 0..2 {
-                let levels = s.load_b(block.add(16 + 32 * h));
-                let (q0, q1) = (s.and_b(levels, two), s.and_b(s.shr_b::<2>(levels), two));
-                let (q2, q3) = (s.and_b(s.shr_b::<4>(levels), two), s.and_b(s.shr_b::<6>(levels), two));
-                s.store_b2(out.q.as_mut_ptr().add(128 * h), q0, q1);
-                s.store_b2(out.q.as_mut_ptr().add(128 * h + 64), q2, q3);
+                let levels = block.add(16 + 32 * h);
+                let levels = s.load_b2(levels, levels);
+                s.store_b(out.q.as_mut_ptr().add(128 * h), s.and_b(s.shr_b::<0, 2>(levels), two));
+                s.store_b(out.q.as_mut_ptr().add(128 * h + 64), s.and_b(s.shr_b::<4, 6>(levels), two));
             }
         }
     }

@@ -11,6 +11,7 @@ pub(crate) struct Q3K;
 
 impl Format for Q3K {
     const BLOCK: usize = 256;
+    const BYTES: usize = 110;
     const GROUP: usize = 16;
     const HAS_MIN: bool = false;
     const WIDE: bool = false;
@@ -24,29 +25,16 @@ impl Format for Q3K {
             let words = block.add(96).cast::<[u32; 3]>().read_unaligned();
             scales(s, words.map(u32::from_le), d, out);
             let (two, third) = (s.splat_b(3), s.splat_b(4));
-            let high = s.load_b(block);
+            let high = s.load_b2(block, block);
             // Bit `g` at the place of the third bit.
-            let tops = [
-                s.shl_b::<2>(high),
-                s.shl_b::<1>(high),
-                high,
-                s.shr_b::<1>(high),
-                s.shr_b::<2>(high),
-                s.shr_b::<3>(high),
-                s.shr_b::<4>(high),
-                s.shr_b::<5>(high),
-            ];
+            let tops = [s.shl_b::<2, 1>(high), s.shr_b::<0, 1>(high), s.shr_b::<2, 3>(high), s.shr_b::<4, 5>(high)];
             for h in 0..2 {
-                let levels = s.load_b(block.add(32 + 32 * h));
-                let (q0, q1) = (s.and_b(levels, two), s.and_b(s.shr_b::<2>(levels), two));
-                let (q2, q3) = (s.and_b(s.shr_b::<4>(levels), two), s.and_b(s.shr_b::<6>(levels), two));
-                let tops = [tops[4 * h], tops[4 * h + 1], tops[4 * h + 2], tops[4 * h + 3]];
-                let q0 = s.or_b(q0, s.and_b(tops[0], third));
-                let q1 = s.or_b(q1, s.and_b(tops[1], third));
-                let q2 = s.or_b(q2, s.and_b(tops[2], third));
-                let q3 = s.or_b(q3, s.and_b(tops[3], third));
-                s.store_b2(out.q.as_mut_ptr().add(128 * h), q0, q1);
-                s.store_b2(out.q.as_mut_ptr().add(128 * h + 64), q2, q3);
+                let levels = block.add(32 + 32 * h);
+                let levels = s.load_b2(levels, levels);
+                let (first, second) = (s.and_b(s.shr_b::<0, 2>(levels), two), s.and_b(s.shr_b::<4, 6>(levels), two));
+                let (first_top, second_top) = (s.and_b(tops[2 * h], third), s.and_b(tops[2 * h + 1], third));
+                s.store_b(out.q.as_mut_ptr().add(128 * h), s.or_b(first, first_top));
+                s.store_b(out.q.as_mut_ptr().add(128 * h + 64), s.or_b(second, second_top));
             }
         }
     }

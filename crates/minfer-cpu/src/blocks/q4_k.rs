@@ -9,6 +9,7 @@ pub(crate) struct Q4K;
 
 impl Format for Q4K {
     const BLOCK: usize = 256;
+    const BYTES: usize = 144;
     const GROUP: usize = 32;
     const HAS_MIN: bool = true;
     const WIDE: bool = false;
@@ -19,11 +20,10 @@ impl Format for Q4K {
         // SAFETY: a block of 144 bytes is readable.
         unsafe {
             k_scales::unpack(s, block, out);
-            let four = s.splat_b(15);
             for j in 0..4 {
-                let levels = s.load_b(block.add(16 + 32 * j));
-                let (low, high) = (s.and_b(levels, four), s.and_b(s.shr_b::<4>(levels), four));
-                s.store_b2(out.q.as_mut_ptr().add(64 * j), low, high);
+                let levels = block.add(16 + 32 * j);
+                let nibbles = s.and_b(s.shr_b::<0, 4>(s.load_b2(levels, levels)), s.splat_b(15));
+                s.store_b(out.q.as_mut_ptr().add(64 * j), nibbles);
             }
         }
     }

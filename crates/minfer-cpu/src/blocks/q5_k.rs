@@ -9,6 +9,7 @@ pub(crate) struct Q5K;
 
 impl Format for Q5K {
     const BLOCK: usize = 256;
+    const BYTES: usize = 176;
     const GROUP: usize = 32;
     const HAS_MIN: bool = true;
     const WIDE: bool = false;
@@ -19,25 +20,13 @@ impl Format for Q5K {
         // SAFETY: a block of 176 bytes is readable.
         unsafe {
             k_scales::unpack(s, block, out);
-            let (four, fifth) = (s.splat_b(15), s.splat_b(16));
-            let high = s.load_b(block.add(16));
+            let high = s.load_b2(block.add(16), block.add(16));
             // Bit `g` at the place of the fifth bit.
-            let tops = [
-                s.shl_b::<4>(high),
-                s.shl_b::<3>(high),
-                s.shl_b::<2>(high),
-                s.shl_b::<1>(high),
-                high,
-                s.shr_b::<1>(high),
-                s.shr_b::<2>(high),
-                s.shr_b::<3>(high),
-            ];
-            for j in 0..4 {
-                let levels = s.load_b(block.add(48 + 32 * j));
-                let (low, high) = (s.and_b(levels, four), s.and_b(s.shr_b::<4>(levels), four));
-                let low = s.or_b(low, s.and_b(tops[2 * j], fifth));
-                let high = s.or_b(high, s.and_b(tops[2 * j + 1], fifth));
-                s.store_b2(out.q.as_mut_ptr().add(64 * j), low, high);
+            let tops = [s.shl_b::<4, 3>(high), s.shl_b::<2, 1>(high), s.shr_b::<0, 1>(high), s.shr_b::<2, 3>(high)];
+            for (j, top) in tops.into_iter().enumerate() {
+                let levels = block.add(48 + 32 * j);
+                let nibbles = s.and_b(s.shr_b::<0, 4>(s.load_b2(levels, levels)), s.splat_b(15));
+                s.store_b(out.q.as_mut_ptr().add(64 * j), s.or_b(nibbles, s.and_b(top, s.splat_b(16))));
             }
         }
     }

@@ -10,6 +10,7 @@ pub(crate) struct Q6K;
 
 impl Format for Q6K {
     const BLOCK: usize = 256;
+    const BYTES: usize = 210;
     const GROUP: usize = 16;
     const HAS_MIN: bool = false;
     const WIDE: bool = false;
@@ -27,14 +28,13 @@ impl Format for Q6K {
             }
             let (four, two) = (s.splat_b(15), s.splat_b(0x30));
             for h in 0..2 {
-                let (a, b) = (s.load_b(block.add(64 * h)), s.load_b(block.add(64 * h + 32)));
-                let top = s.load_b(block.add(128 + 32 * h));
-                let q0 = s.or_b(s.and_b(a, four), s.and_b(s.shl_b::<4>(top), two));
-                let q1 = s.or_b(s.and_b(b, four), s.and_b(s.shl_b::<2>(top), two));
-                let q2 = s.or_b(s.and_b(s.shr_b::<4>(a), four), s.and_b(top, two));
-                let q3 = s.or_b(s.and_b(s.shr_b::<4>(b), four), s.and_b(s.shr_b::<2>(top), two));
-                s.store_b2(out.q.as_mut_ptr().add(128 * h), q0, q1);
-                s.store_b2(out.q.as_mut_ptr().add(128 * h + 64), q2, q3);
+                let low = s.load_b(block.add(64 * h));
+                let top = block.add(128 + 32 * h);
+                let top = s.load_b2(top, top);
+                let first = s.or_b(s.and_b(low, four), s.and_b(s.shl_b::<4, 2>(top), two));
+                let second = s.or_b(s.and_b(s.shr_b::<4, 4>(low), four), s.and_b(s.shr_b::<0, 2>(top), two));
+                s.store_b(out.q.as_mut_ptr().add(128 * h), first);
+                s.store_b(out.q.as_mut_ptr().add(128 * h + 64), second);
             }
         }
     }

@@ -132,10 +132,9 @@ pub(super) unsafe fn tile<S: Simd>(
         let matrix = product.matrices[matrix];
         let n_rows = rows.min(matrix.rows - first_row);
         let (x, tile) = (product.x, tile.as_mut_ptr());
-        let (first_x, n_x) = (first_token * x.rows_per_token, n_tokens * x.rows_per_token);
-        Part { matrix, first_row, n_rows, x, first_x, n_x, tile, stride: stride(rows) }
+        Part { matrix, first_row, n_rows, x, first_token, n_tokens, tile, stride: stride(rows) }
     };
-    // SAFETY: parts lie within their matrix and the batch; half a tile buffer has room for `n_x · stride`.
+    // SAFETY: parts lie within their matrix and the batch; half a tile buffer has room for `n_tokens · stride`.
     unsafe {
         if let Epilogue::Qkv(qkv) = &product.epilogue {
             let (matrix, head) = qkv.head(row_tile);

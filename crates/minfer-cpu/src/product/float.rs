@@ -1,7 +1,7 @@
 //! Weights that are floats, half floats or brain floats, times floats. As [`super::gemv`] and [`super::gemm`], with
 //! elements in place of groups; rows have any length.
 
-use super::{GEMV_ROWS, Part, micro};
+use super::{GEMV_TOKENS, Part, micro};
 use crate::simd::{Kernel, Simd};
 use crate::vectors::load_part;
 use minfer_graph::DType;
@@ -31,7 +31,7 @@ impl Kernel for Multiply<'_> {
     fn call<S: Simd>(self, s: S) {
         // SAFETY: `Part::compute` was promised that the part lies within matrix, activations and tile.
         unsafe {
-            if self.part.x.n_rows <= GEMV_ROWS || const { S::PORTABLE } {
+            if self.part.x.n_tokens <= GEMV_TOKENS || const { S::PORTABLE } {
                 rows(s, &self.part);
             } else if const { S::LANES == 16 } {
                 panels::<S, 2, 6>(s, &self.part, self.panel);
@@ -79,13 +79,13 @@ unsafe fn convert<S: Simd>(s: S, dtype: DType, row: *const u8, col: usize, n: us
 /// The part lies within matrix, activations and tile.
 #[inline(always)]
 unsafe fn rows<S: Simd>(s: S, part: &Part) {
-    for first in (0..part.n_x).step_by(GEMV_ROWS) {
+    for first in (0..part.n_tokens).step_by(GEMV_TOKENS) {
         // SAFETY: as promised by the caller.
-        unsafe { some_rows(s, part, first, GEMV_ROWS.min(part.n_x - first)) };
+        unsafe { some_rows(s, part, first, GEMV_TOKENS.min(part.n_tokens - first)) };
     }
 }
 
-/// `n <= GEMV_ROWS` tokens from `first` on.
+/// `n <= GEMV_TOKENS` tokens from `first` on.
 ///
 /// # Safety
 /// As for [`rows`].
@@ -94,14 +94,14 @@ unsafe fn some_rows<S: Simd>(s: S, part: &Part, first: usize, n_tokens: usize) {
     let cols = part.matrix.cols;
     let mut slice = [0.0; SLICE];
     for row in 0..part.n_rows {
-        let mut accs = [[s.splat(0.0); 4]; GEMV_ROWS];
+        let mut accs = [[s.splat(0.0); 4]; GEMV_TOKENS];
         for col in (0..cols).step_by(SLICE) {
             let n = SLICE.min(cols - col);
             // SAFETY: the columns lie within the row and within the tokens' rows.
             unsafe {
                 convert(s, part.matrix.dtype, part.row(row), col, n, &mut slice);
                 for (token, acc) in accs.iter_mut().enumerate().take(n_tokens) {
-                    let x = part.x_row(first + token).cast::<f32>().add(col);
+                    let x = part.x(first + token).cast::<f32>().add(col);
                     for at in (0..n).step_by(4 * S::LANES) {
                         for (i, acc) in acc.iter_mut().enumerate() {
                             let at = at + i * S::LANES;
@@ -135,10 +135,10 @@ unsafe fn panels<S: Simd, const R: usize, const T: usize>(s: S, part: &Part, pan
             // SAFETY: the slice lies within the matrix, the tokens within the part; the tile has room for whole panels.
             unsafe {
                 s.vectorize(Unpack::<R> { part, first_row, first_col, n, panel });
-                let n_groups = part.n_x.div_ceil(T);
+                let n_groups = part.n_tokens.div_ceil(T);
                 let mut token = 0;
                 for group in 0..n_groups {
-                    let n_tokens = (part.n_x - token).div_ceil(n_groups - group);
+                    let n_tokens = (part.n_tokens - token).div_ceil(n_groups - group);
                     let tile = part.tile.add(token * part.stride + first_row);
                     let job = Job { part, panel: panel.columns.as_ptr(), first_col, n, token, tile };
                     match n_tokens {
@@ -181,7 +181,7 @@ impl<const R: usize, const T: usize> Kernel for Micro<'_, R, T> {
         // SAFETY: made in `panels` only, for tokens of the part; the tile has room for whole panels.
         unsafe {
             for t in 0..T {
-                x[t] = part.x_row(token + t).cast::<f32>().add(first_col);
+                x[t] = part.x(token + t).cast::<f32>().add(first_col);
                 if first_col > 0 {
                     for r in 0..R {
                         acc[t][r] = s.load(tile.add(t * part.stride + r * S::LANES));

@@ -4,6 +4,7 @@
 use super::Part;
 use super::micro::{self, Ints, Offsets};
 use crate::blocks::{CHUNK, Chunk, Format};
+use crate::quantize::Q8Row;
 use crate::simd::{Kernel, Simd};
 use std::marker::PhantomData;
 
@@ -77,15 +78,26 @@ unsafe fn multiply<S: Simd, F: Format, const R: usize, const T: usize>(
                     n_blocks: n_cols / 32,
                     offset: F::offset::<S>(),
                 };
-                let offsets = Offsets { q: first_col, d: cols + first_col / 8, sums: cols + cols / 8 + first_col / 8 };
+                let second_row = if part.x.fine { Q8Row::bytes(cols) } else { 0 };
+                let offsets = Offsets {
+                    token_bytes: part.x.token_bytes(),
+                    second_row,
+                    q: first_col,
+                    d: cols + first_col / 8,
+                    sums: cols + cols / 8 + first_col / 8,
+                };
                 // Groups of tokens of nearly equal size, so that no odd one stays alone.
-                let n_groups = part.n_x.div_ceil(T);
+                let n_groups = part.n_tokens.div_ceil(T);
                 let mut token = 0;
                 for group in 0..n_groups {
-                    let n = (part.n_x - token).div_ceil(n_groups - group);
+                    let n = (part.n_tokens - token).div_ceil(n_groups - group);
                     let tile = part.tile.add(token * part.stride + first_row);
                     let job = Job { part, ints, offsets, token, tile, fresh: first_col == 0 };
-                    by_class::<S, F, R, T>(s, n, job);
+                    if part.x.fine {
+                        by_class::<S, F, R, T, true>(s, n, job)
+                    } else {
+                        by_class::<S, F, R, T, false>(s, n, job)
+                    }
                     token += n;
                 }
             }
@@ -109,19 +121,19 @@ struct Job<'a> {
 /// # Safety
 /// The job lies within its part; the panel is unpacked.
 #[inline(always)]
-unsafe fn by_class<S: Simd, F: Format, const R: usize, const T: usize>(s: S, n: usize, job: Job<'_>) {
+unsafe fn by_class<S: Simd, F: Format, const R: usize, const T: usize, const FINE: bool>(s: S, n: usize, job: Job<'_>) {
     // SAFETY: as promised by the caller.
     unsafe {
         if const { F::GROUP == 32 && F::HAS_MIN } {
-            by_tokens::<S, R, T, 32, true, false>(s, n, job)
+            by_tokens::<S, R, T, 32, true, false, FINE>(s, n, job)
         } else if const { F::GROUP == 32 && F::WIDE } {
-            by_tokens::<S, R, T, 32, false, true>(s, n, job)
+            by_tokens::<S, R, T, 32, false, true, FINE>(s, n, job)
         } else if const { F::GROUP == 32 } {
-            by_tokens::<S, R, T, 32, false, false>(s, n, job)
+            by_tokens::<S, R, T, 32, false, false, FINE>(s, n, job)
         } else if const { F::HAS_MIN } {
-            by_tokens::<S, R, T, 16, true, false>(s, n, job)
+            by_tokens::<S, R, T, 16, true, false, FINE>(s, n, job)
         } else {
-            by_tokens::<S, R, T, 16, false, false>(s, n, job)
+            by_tokens::<S, R, T, 16, false, false, FINE>(s, n, job)
         }
     }
 }
@@ -131,27 +143,37 @@ unsafe fn by_class<S: Simd, F: Format, const R: usize, const T: usize>(s: S, n: 
 /// # Safety
 /// As for [`by_class`].
 #[inline(always)]
-unsafe fn by_tokens<S: Simd, const R: usize, const T: usize, const G: usize, const MIN: bool, const WIDE: bool>(
+unsafe fn by_tokens<
+    S: Simd,
+    const R: usize,
+    const T: usize,
+    const G: usize,
+    const MIN: bool,
+    const WIDE: bool,
+    const FINE: bool,
+>(
     s: S,
     n: usize,
     job: Job<'_>,
 ) {
     match n {
         0 => {}
-        1 => s.vectorize(Micro::<R, 1, G, MIN, WIDE>(job)),
-        2 => s.vectorize(Micro::<R, 2, G, MIN, WIDE>(job)),
-        3 => s.vectorize(Micro::<R, 3, G, MIN, WIDE>(job)),
-        4 if const { T > 3 } => s.vectorize(Micro::<R, 4, G, MIN, WIDE>(job)),
-        5 if const { T > 4 } => s.vectorize(Micro::<R, 5, G, MIN, WIDE>(job)),
-        6 if const { T > 5 } => s.vectorize(Micro::<R, 6, G, MIN, WIDE>(job)),
+        1 => s.vectorize(Micro::<R, 1, G, MIN, WIDE, FINE>(job)),
+        2 => s.vectorize(Micro::<R, 2, G, MIN, WIDE, FINE>(job)),
+        3 => s.vectorize(Micro::<R, 3, G, MIN, WIDE, FINE>(job)),
+        4 if const { T > 3 } => s.vectorize(Micro::<R, 4, G, MIN, WIDE, FINE>(job)),
+        5 if const { T > 4 } => s.vectorize(Micro::<R, 5, G, MIN, WIDE, FINE>(job)),
+        6 if const { T > 5 } => s.vectorize(Micro::<R, 6, G, MIN, WIDE, FINE>(job)),
         _ => unreachable!("at most `T` tokens at a time"),
     }
 }
 
-struct Micro<'a, const R: usize, const T: usize, const G: usize, const MIN: bool, const WIDE: bool>(Job<'a>);
+struct Micro<'a, const R: usize, const T: usize, const G: usize, const MIN: bool, const WIDE: bool, const FINE: bool>(
+    Job<'a>,
+);
 
-impl<const R: usize, const T: usize, const G: usize, const MIN: bool, const WIDE: bool> Kernel
-    for Micro<'_, R, T, G, MIN, WIDE>
+impl<const R: usize, const T: usize, const G: usize, const MIN: bool, const WIDE: bool, const FINE: bool> Kernel
+    for Micro<'_, R, T, G, MIN, WIDE, FINE>
 {
     type Out = ();
 
@@ -163,14 +185,14 @@ impl<const R: usize, const T: usize, const G: usize, const MIN: bool, const WIDE
         // SAFETY: made in `multiply` only, for tokens of the part; the tile has room for whole panels.
         unsafe {
             for t in 0..T {
-                rows[t] = part.x_row(token + t);
+                rows[t] = part.x(token + t);
                 if !fresh {
                     for r in 0..R {
                         acc[t][r] = s.load(tile.add(t * part.stride + r * S::LANES));
                     }
                 }
             }
-            micro::ints::<S, R, T, G, MIN, WIDE>(s, ints, rows, offsets, &mut acc);
+            micro::ints::<S, R, T, G, MIN, WIDE, FINE>(s, ints, rows, offsets, &mut acc);
             for t in 0..T {
                 for r in 0..R {
                     s.store(tile.add(t * part.stride + r * S::LANES), acc[t][r]);
@@ -198,8 +220,6 @@ impl<F: Format, const R: usize> Kernel for Unpack<'_, F, R> {
     fn call<S: Simd>(self, s: S) {
         let Self { part, first_row, first_col, n_cols, panel, rows, .. } = self;
         let (lanes, width) = (S::LANES, R * S::LANES);
-        let block_bytes = part.matrix.dtype.block_bytes();
-        let groups_per_chunk = CHUNK / F::GROUP;
         for r in 0..R {
             for chunk_col in (0..n_cols).step_by(CHUNK) {
                 let n_blocks = CHUNK.min(n_cols - chunk_col) / F::BLOCK;
@@ -209,29 +229,35 @@ impl<F: Format, const R: usize> Kernel for Unpack<'_, F, R> {
                     if row < part.n_rows {
                         // SAFETY: the row and its blocks from this column on are in the matrix.
                         unsafe {
-                            let at = part.row(row).add((first_col + chunk_col) / F::BLOCK * block_bytes);
-                            F::unpack(s, at, n_blocks, chunk);
+                            let at = part.row(row).add((first_col + chunk_col) / F::BLOCK * F::BYTES);
+                            // The number of blocks known to the compiler wherever it can be.
+                            match n_blocks {
+                                n if n == CHUNK / F::BLOCK => F::unpack(s, at, CHUNK / F::BLOCK, chunk),
+                                n => F::unpack(s, at, n, chunk),
+                            }
                         }
                     } else {
                         // Rows beyond the last: computed and never read. Any finite numbers do.
                         *chunk = Chunk::ZERO;
                     }
-                    for g in 0..groups_per_chunk {
-                        let to = (first_group + g) * width + r * lanes + lane;
-                        panel.d[to] = chunk.d[g];
-                        if F::HAS_MIN {
-                            panel.m[to] = chunk.m[g];
-                        }
-                    }
                 }
                 // Columns beyond the last block hold stale integers, which no micro kernel reads.
-                let from = rows.as_ptr().cast::<u8>();
-                for col in (0..CHUNK).step_by(4 * lanes) {
-                    // SAFETY: `rows` are `LANES` chunks of 256 bytes; the panel has room for the whole chunk at this
-                    // column: columns of a slice are at most `SLICE`, itself whole chunks.
-                    unsafe {
+                let from = rows.as_ptr();
+                // SAFETY: `rows` are `LANES` chunks of 256 bytes, 16 scales and 16 addends; the panel has room for the
+                // whole chunk at this column: columns of a slice are at most `SLICE`, itself whole chunks.
+                unsafe {
+                    for col in (0..CHUNK).step_by(4 * lanes) {
                         let to = panel.q.as_mut_ptr().add((chunk_col + col) * width + r * lanes * 4);
-                        s.transpose(from.add(col), size_of::<Chunk>(), to, width * 4);
+                        s.transpose((&raw const (*from).q).cast::<u8>().add(col), size_of::<Chunk>(), to, width * 4);
+                    }
+                    for g in (0..CHUNK / F::GROUP).step_by(lanes) {
+                        let to = (first_group + g) * width + r * lanes;
+                        let d = (&raw const (*from).d).cast::<f32>().add(g);
+                        s.transpose(d.cast(), size_of::<Chunk>(), panel.d.as_mut_ptr().add(to).cast(), width * 4);
+                        if F::HAS_MIN {
+                            let m = (&raw const (*from).m).cast::<f32>().add(g);
+                            s.transpose(m.cast(), size_of::<Chunk>(), panel.m.as_mut_ptr().add(to).cast(), width * 4);
+                        }
                     }
                 }
             }

@@ -57,6 +57,10 @@ pub(crate) struct Ints {
 /// Where the activations that meet the panel begin in a token's row, in bytes.
 #[derive(Clone, Copy)]
 pub(crate) struct Offsets {
+    /// From one token to the next.
+    pub token_bytes: usize,
+    /// From a token's row to its second one, if there is one.
+    pub second_row: usize,
     pub q: usize,
     pub d: usize,
     pub sums: usize,
@@ -65,7 +69,8 @@ pub(crate) struct Offsets {
 /// Adds to `acc[t][r]` the dots of the panel with tokens' rows, group by group: the exact integer sum of a group, then
 /// times both scales.
 ///
-/// `G`: columns of a group. `MIN`: groups have addends (and no offset). `WIDE`: bytes use their full range.
+/// `G`: columns of a group. `MIN`: groups have addends (and no offset). `WIDE`: bytes use their full range. `FINE`: tokens
+/// have a second row, whose scales are 1/256 of the first's.
 ///
 /// # Safety
 /// The panel has `n_blocks` blocks, and so have the rows from the offsets on.
@@ -77,6 +82,7 @@ pub(crate) unsafe fn ints<
     const G: usize,
     const MIN: bool,
     const WIDE: bool,
+    const FINE: bool,
 >(
     s: S,
     panel: Ints,
@@ -95,28 +101,39 @@ pub(crate) unsafe fn ints<
         [s.splat_i(pair(factor, 0)), s.splat_i(pair(0, factor))]
     };
     for block in 0..panel.n_blocks {
+        if block % 2 == 0 {
+            // The next tokens' rows are far apart and only read here: no prefetcher of the machine follows them.
+            for row in rows {
+                s.prefetch(row.wrapping_add(T * at.token_bytes + at.q + block * 32));
+            }
+        }
         for half in 0..32 / G {
             let group = block * (32 / G) + half;
             // SAFETY: block, group and columns are within the panel and the rows.
             unsafe {
+                // A token's sum of levels in the group, times the factor.
+                let level_sum = |row: *const u8| s.madd(s.splat4(row.add(at.sums + block * 4)), factors[half]);
                 let mut sums = [[s.zero_i(); R]; T];
-                if !MIN {
+                for second in 0..1 + usize::from(FINE) {
+                    let skip = second * at.second_row;
                     for t in 0..T {
-                        let init = s.madd(s.splat4(rows[t].add(at.sums + block * 4)), factors[half]);
-                        sums[t] = [init; R];
-                    }
-                }
-                for four in 0..G / 4 {
-                    let column = group * G + four * 4;
-                    let mut w = [s.zero_i(); R];
-                    for r in 0..R {
-                        w[r] = s.load_i(panel.q.add((column * R + r * 4) * lanes));
-                    }
-                    for t in 0..T {
-                        let x = s.splat4(rows[t].add(at.q + column));
+                        let init = if MIN { s.zero_i() } else { level_sum(rows[t].add(skip)) };
                         for r in 0..R {
-                            let sum = sums[t][r];
-                            sums[t][r] = if WIDE { s.dot_wide(sum, w[r], x) } else { s.dot(sum, w[r], x) };
+                            sums[t][r] = if second == 0 { init } else { s.join(sums[t][r], init) };
+                        }
+                    }
+                    for four in 0..G / 4 {
+                        let column = group * G + four * 4;
+                        let mut w = [s.zero_i(); R];
+                        for r in 0..R {
+                            w[r] = s.load_i(panel.q.add((column * R + r * 4) * lanes));
+                        }
+                        for t in 0..T {
+                            let x = s.splat4(rows[t].add(skip + at.q + column));
+                            for r in 0..R {
+                                let sum = sums[t][r];
+                                sums[t][r] = if WIDE { s.dot_wide(sum, w[r], x) } else { s.dot(sum, w[r], x) };
+                            }
                         }
                     }
                 }
@@ -129,12 +146,14 @@ pub(crate) unsafe fn ints<
                     }
                 }
                 for t in 0..T {
-                    let x_d = s.splat(rows[t].add(at.d + block * 4).cast::<f32>().read_unaligned());
+                    let last_row = rows[t].add(if FINE { at.second_row } else { 0 });
+                    let x_d = s.splat(last_row.add(at.d + block * 4).cast::<f32>().read_unaligned());
                     for r in 0..R {
                         totals[t][r] = s.fma(s.to_f(sums[t][r]), s.mul(d[r], x_d), totals[t][r]);
                     }
                     if MIN {
-                        let x_sum = s.madd(s.splat4(rows[t].add(at.sums + block * 4)), factors[half]);
+                        let first = level_sum(rows[t]);
+                        let x_sum = if FINE { s.join(first, level_sum(last_row)) } else { first };
                         let x_sum = s.mul(s.to_f(x_sum), x_d);
                         for r in 0..R {
                             totals[t][r] = s.fma(m[r], x_sum, totals[t][r]);

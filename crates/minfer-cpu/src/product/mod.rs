@@ -5,11 +5,11 @@
 //! ([`epilogue`]) turns the tile into the output. Few tokens are multiplied straight on the file's layout ([`gemv`]); for
 //! many, panels of weight rows are unpacked once ([`gemm`]). Unquantised weights have kernels of their own ([`float`]).
 //!
-//! Finely quantised activations (`Q8x2`) are two rows of `Q8` per token. Both are multiplied like tokens of their own, so
-//! that weights are still read and unpacked once; then their products are added.
+//! Finely quantised activations (`Q8x2`) are two rows of `Q8` per token, where the second row's scales are 1/256 of the
+//! first's. So the integer sums of both rows join into one, `256 · first + second`, before anything is scaled.
 //!
 //! An output element is computed in the same way whatever the tile, so neither the number of workers nor that of the
-//! other tokens changes it, but for one thing: the two ways (up to [`GEMV_ROWS`] rows of `x`, or more) add the groups of a
+//! other tokens changes it, but for one thing: the two ways (up to [`GEMV_TOKENS`] tokens, or more) add the groups of a
 //! row in a different order, which moves results within the rounding of floats.
 
 mod epilogue;
@@ -21,19 +21,20 @@ pub(crate) mod micro;
 use crate::blocks::{Chunk, Format, FormatVisitor, with_format};
 use crate::quantize::{Q8_BLOCK, Q8Row};
 use crate::scratch::Scratch;
-use crate::simd::{Kernel, Simd};
+use crate::simd::Simd;
 use crate::work::{Check, Fault, Matrix, Task};
 use epilogue::Epilogue;
 use minfer_backend::BackendError;
+use minfer_graph::ValueType;
 
-/// Most rows of `x` that are multiplied straight on the file's layout. Measured: from here on panels are faster.
-pub(crate) const GEMV_ROWS: usize = 4;
+/// Most tokens that are multiplied straight on the file's layout. Measured: from here on panels are faster.
+pub(crate) const GEMV_TOKENS: usize = 2;
 /// Bytes of weights in an item with few tokens: enough to stream, few enough to share out.
 const GEMV_ITEM_BYTES: usize = 32 << 10;
 /// Rows of weights in an item with many tokens.
 const GEMM_ROWS: usize = 32;
-/// Most rows of `x` in an item: they stay in the second-level cache.
-const GEMM_X_ROWS: usize = 256;
+/// Most tokens in an item: their activations stay in the second-level cache.
+const GEMM_TOKENS: usize = 256;
 /// Floats of a tile buffer.
 const TILE: usize = 32 << 10;
 
@@ -46,19 +47,20 @@ pub(crate) struct ProductScratch {
     rows: [Chunk; 16],
 }
 
-/// The left operand: one row of floats or of `Q8` per token, or two of `Q8`.
+/// The left operand: one row of floats or of `Q8` per token, or two of `Q8` if `fine`.
 #[derive(Clone, Copy)]
 pub(crate) struct Activations {
     start: *const u8,
-    n_rows: usize,
-    rows_per_token: usize,
+    n_tokens: usize,
     cols: usize,
     quantised: bool,
+    fine: bool,
 }
 
 impl Activations {
-    fn row_bytes(&self) -> usize {
-        if self.quantised { Q8Row::bytes(self.cols) } else { self.cols * 4 }
+    /// Bytes from one token to the next.
+    fn token_bytes(&self) -> usize {
+        if self.quantised { Q8Row::bytes(self.cols) * (1 + usize::from(self.fine)) } else { self.cols * 4 }
     }
 }
 
@@ -88,9 +90,8 @@ impl Product {
     pub(crate) fn check(check: &Check<'_>) -> Result<Self, BackendError> {
         let (x, out) = (check.input(0)?, check.output()?);
         check.equal("rows of the output", x.rows, out.rows)?;
-        let (quantised, rows_per_token) = (x.ty.is_quantised(), x.ty.q8_rows().max(1));
-        let n_rows = x.rows * rows_per_token;
-        let x = Activations { start: x.start, n_rows, rows_per_token, cols: x.cols, quantised };
+        let (quantised, fine) = (x.ty.is_quantised(), x.ty == ValueType::Q8x2);
+        let x = Activations { start: x.start, n_tokens: x.rows, cols: x.cols, quantised, fine };
         let op = check.step.kernel.op;
         let mut matrices = [check.matrix(0)?; 3];
         for (index, matrix) in matrices.iter_mut().enumerate().take(op.n_matrices()) {
@@ -109,21 +110,19 @@ impl Product {
 impl Tiling {
     fn new(matrices: &[Matrix; 3], x: &Activations, epilogue: &Epilogue) -> Self {
         let [first, ..] = matrices;
-        let few = x.n_rows <= GEMV_ROWS;
+        let few = x.n_tokens <= GEMV_TOKENS;
         let (rows, n_row_tiles, n_divided) = match epilogue {
             Epilogue::Qkv(qkv) => (qkv.head_dim, qkv.n_head + 2 * qkv.n_kv_head, qkv.n_head),
             _ if few => {
                 // Whole blocks of quantised output; two tiles of a gated product fit the buffer.
                 let rows = (GEMV_ITEM_BYTES / first.row_bytes.max(1)).next_multiple_of(32);
-                let rows = rows.min(TILE / 2 / GEMV_ROWS);
+                let rows = rows.min(TILE / 2 / GEMV_TOKENS);
                 (rows, first.rows.div_ceil(rows), first.rows.div_ceil(rows))
             }
             _ => (GEMM_ROWS, first.rows.div_ceil(GEMM_ROWS), first.rows.div_ceil(GEMM_ROWS)),
         };
-        let (n_tokens, most) =
-            (x.n_rows / x.rows_per_token, GEMM_X_ROWS.min(TILE / 2 / stride(rows)) / x.rows_per_token);
-        let n_token_tiles = n_tokens.div_ceil(most);
-        let tokens = n_tokens.div_ceil(n_token_tiles.max(1));
+        let n_token_tiles = x.n_tokens.div_ceil(GEMM_TOKENS.min(TILE / 2 / stride(rows)));
+        let tokens = x.n_tokens.div_ceil(n_token_tiles.max(1));
         Self { rows, n_row_tiles, n_divided, tokens, n_token_tiles }
     }
 }
@@ -152,7 +151,7 @@ impl Task for Product {
         let scratch = scratch.get::<ProductScratch>();
         for token_tile in token_tiles {
             let first_token = token_tile * tokens;
-            let n_tokens = tokens.min((self.x.n_rows / self.x.rows_per_token).saturating_sub(first_token));
+            let n_tokens = tokens.min(self.x.n_tokens.saturating_sub(first_token));
             // SAFETY: the caller's promise is passed on; the tile's rows and tokens are within bounds by construction.
             unsafe { epilogue::tile(s, self, row_tile, rows, first_token, n_tokens, scratch)? };
         }
@@ -160,29 +159,29 @@ impl Task for Product {
     }
 }
 
-/// A part of a product: `n_rows` rows of a matrix times `n_x` rows of activations.
+/// A part of a product: `n_rows` rows of a matrix times `n_tokens` tokens.
 #[derive(Clone, Copy)]
 pub(crate) struct Part {
     matrix: Matrix,
     first_row: usize,
     n_rows: usize,
     x: Activations,
-    first_x: usize,
-    n_x: usize,
-    /// Element `(x, row)` goes to `x · stride + row`; up to the next multiple of 32 rows may be overwritten.
+    first_token: usize,
+    n_tokens: usize,
+    /// Element `(token, row)` goes to `token · stride + row`; up to the next multiple of 32 rows may be overwritten.
     tile: *mut f32,
     stride: usize,
 }
 
 impl Part {
-    /// Address of a row of `x`.
+    /// Address of a token's activations.
     ///
     /// # Safety
-    /// The row is below `n_x`.
+    /// The token is below `n_tokens`.
     #[inline(always)]
-    unsafe fn x_row(&self, row: usize) -> *const u8 {
+    unsafe fn x(&self, token: usize) -> *const u8 {
         // SAFETY: the part lies within the activations.
-        unsafe { self.x.start.add((self.first_x + row) * self.x.row_bytes()) }
+        unsafe { self.x.start.add((self.first_token + token) * self.x.token_bytes()) }
     }
 
     /// Address of a row of the weights.
@@ -198,8 +197,8 @@ impl Part {
     /// Computes the part; then row `t` of the tile is that of the part's token `t`.
     ///
     /// # Safety
-    /// The part lies within matrix and activations, whose types fit each other; the tile has room for `n_x · stride`
-    /// floats.
+    /// The part lies within matrix and activations, whose types fit each other; the tile has room for `n_tokens ·
+    /// stride` floats.
     #[inline(always)]
     unsafe fn compute<S: Simd>(self, s: S, panel: &mut gemm::Panel, floats: &mut float::Panel, rows: &mut [Chunk; 16]) {
         if !self.x.quantised {
@@ -207,9 +206,6 @@ impl Part {
         }
         let visitor = Multiply { s, part: self, panel, rows };
         with_format(self.matrix.dtype, visitor).expect("quantised activations go with quantised weights");
-        if self.x.rows_per_token == 2 {
-            s.vectorize(AddPairs(self));
-        }
     }
 }
 
@@ -226,33 +222,10 @@ impl<S: Simd> FormatVisitor for Multiply<'_, S> {
     #[inline(always)]
     fn visit<F: Format>(self) {
         // By the batch, not by the part: the last part of a large batch is computed like the others.
-        if self.part.x.n_rows <= GEMV_ROWS || const { S::PORTABLE } {
+        if self.part.x.n_tokens <= GEMV_TOKENS || const { S::PORTABLE } {
             self.s.vectorize(gemv::Multiply::<F>::new(self.part));
         } else {
             self.s.vectorize(gemm::Multiply::<F>::new(self.part, self.panel, self.rows));
-        }
-    }
-}
-
-/// Row `t` of the tile becomes the sum of rows `2t` and `2t + 1`.
-struct AddPairs(Part);
-
-impl Kernel for AddPairs {
-    type Out = ();
-
-    #[inline(always)]
-    fn call<S: Simd>(self, s: S) {
-        let part = self.0;
-        for t in 0..part.n_x / 2 {
-            for row in (0..part.n_rows).step_by(S::LANES) {
-                // SAFETY: made in `compute` only, once the tile is there; its rows are whole vectors. None is read after
-                // it was written.
-                unsafe {
-                    let pair = part.tile.add(2 * t * part.stride + row);
-                    let sum = s.add(s.load(pair), s.load(pair.add(part.stride)));
-                    s.store(part.tile.add(t * part.stride + row), sum);
-                }
-            }
         }
     }
 }

@@ -28,7 +28,7 @@ fn enable_avxvnni<K: Kernel>(kernel: K, s: V256<true>) -> K::Out {
 impl<const VNNI: bool> Simd for V256<VNNI> {
     type F = __m256;
     type I = __m256i;
-    type B = __m256i;
+    type B = [__m256i; 2];
     type Scales = [__m256; 2];
     const LANES: usize = 8;
     const WIDE_BIAS: u8 = if VNNI { 128 } else { 0 };
@@ -213,6 +213,11 @@ impl<const VNNI: bool> Simd for V256<VNNI> {
         unsafe { self.dot(acc, _mm256_abs_epi8(w), _mm256_sign_epi8(x, w)) }
     }
     #[inline(always)]
+    fn join(self, a: __m256i, b: __m256i) -> __m256i {
+        // SAFETY: the token stands for the instructions.
+        unsafe { _mm256_add_epi32(_mm256_slli_epi32::<8>(a), b) }
+    }
+    #[inline(always)]
     fn madd(self, a: __m256i, b: __m256i) -> __m256i {
         // SAFETY: the token stands for the instructions.
         unsafe { _mm256_madd_epi16(a, b) }
@@ -226,10 +231,7 @@ impl<const VNNI: bool> Simd for V256<VNNI> {
     #[inline(always)]
     unsafe fn halves8(self, bits: [u16; 8], to: *mut f32) {
         // SAFETY: the token stands for the instructions; the caller lets us write eight.
-        unsafe {
-            let [a, b, c, d, e, f, g, h] = bits.map(|b| b as i16);
-            _mm256_storeu_ps(to, _mm256_cvtph_ps(_mm_setr_epi16(a, b, c, d, e, f, g, h)))
-        }
+        unsafe { _mm256_storeu_ps(to, _mm256_cvtph_ps(_mm_set_epi64x(four(&bits[4..]), four(&bits[..4])))) }
     }
     #[inline(always)]
     unsafe fn scale8(self, bytes: u64, minus: f32, factor: f32, to: *mut f32) {
@@ -283,75 +285,84 @@ impl<const VNNI: bool> Simd for V256<VNNI> {
     }
 
     #[inline(always)]
-    unsafe fn load_b(self, from: *const u8) -> __m256i {
-        // SAFETY: the token stands for the instructions, the caller lets us read 32 bytes.
-        unsafe { _mm256_loadu_si256(from.cast()) }
+    unsafe fn load_b(self, from: *const u8) -> Self::B {
+        // SAFETY: the caller lets us read 64 bytes.
+        unsafe { self.load_b2(from, from.add(32)) }
     }
     #[inline(always)]
-    fn splat_b(self, x: u8) -> __m256i {
-        // SAFETY: the token stands for the instructions.
-        unsafe { _mm256_set1_epi8(x as i8) }
+    unsafe fn load_b2(self, first: *const u8, second: *const u8) -> Self::B {
+        // SAFETY: the token stands for the instructions, the caller lets us read 32 bytes twice.
+        unsafe { [_mm256_loadu_si256(first.cast()), _mm256_loadu_si256(second.cast())] }
     }
     #[inline(always)]
-    fn and_b(self, a: __m256i, b: __m256i) -> __m256i {
-        // SAFETY: the token stands for the instructions.
-        unsafe { _mm256_and_si256(a, b) }
-    }
-    #[inline(always)]
-    fn or_b(self, a: __m256i, b: __m256i) -> __m256i {
-        // SAFETY: the token stands for the instructions.
-        unsafe { _mm256_or_si256(a, b) }
-    }
-    #[inline(always)]
-    fn xor_b(self, a: __m256i, b: __m256i) -> __m256i {
-        // SAFETY: the token stands for the instructions.
-        unsafe { _mm256_xor_si256(a, b) }
-    }
-    #[inline(always)]
-    fn shr_b<const N: i32>(self, a: __m256i) -> __m256i {
-        // SAFETY: the token stands for the instructions.
-        unsafe { _mm256_srli_epi16::<N>(a) }
-    }
-    #[inline(always)]
-    fn shl_b<const N: i32>(self, a: __m256i) -> __m256i {
-        // SAFETY: the token stands for the instructions.
-        unsafe { _mm256_slli_epi16::<N>(a) }
-    }
-    #[inline(always)]
-    unsafe fn nibbles(self, from: *const u8) -> __m256i {
-        // SAFETY: the token stands for the instructions, the caller lets us read 16 bytes.
-        unsafe {
-            let bytes = _mm_loadu_si128(from.cast());
-            _mm256_and_si256(_mm256_set_m128i(_mm_srli_epi16::<4>(bytes), bytes), _mm256_set1_epi8(15))
-        }
-    }
-    #[inline(always)]
-    fn lookup(self, index: __m256i, table: &[u8; 16]) -> __m256i {
-        // SAFETY: the token stands for the instructions; the table has 16 bytes.
-        unsafe {
-            let table = _mm_loadu_si128(table.as_ptr().cast());
-            _mm256_shuffle_epi8(_mm256_broadcastsi128_si256(table), index)
-        }
-    }
-    #[inline(always)]
-    unsafe fn store_b2(self, to: *mut u8, low: __m256i, high: __m256i) {
+    unsafe fn store_b(self, to: *mut u8, v: Self::B) {
         // SAFETY: the token stands for the instructions, the caller lets us write 64 bytes.
         unsafe {
-            _mm256_storeu_si256(to.cast(), low);
-            _mm256_storeu_si256(to.add(32).cast(), high);
+            _mm256_storeu_si256(to.cast(), v[0]);
+            _mm256_storeu_si256(to.add(32).cast(), v[1]);
         }
     }
     #[inline(always)]
-    fn bits(self, bits: u32) -> __m256i {
-        // SAFETY: the token stands for the instructions. Byte `i` gets the byte of `bits` that holds bit `i`, and keeps
-        // only that bit.
+    fn splat_b(self, x: u8) -> Self::B {
+        // SAFETY: the token stands for the instructions.
+        unsafe { [_mm256_set1_epi8(x as i8); 2] }
+    }
+    #[inline(always)]
+    fn and_b(self, a: Self::B, b: Self::B) -> Self::B {
+        // SAFETY: the token stands for the instructions.
+        unsafe { [_mm256_and_si256(a[0], b[0]), _mm256_and_si256(a[1], b[1])] }
+    }
+    #[inline(always)]
+    fn or_b(self, a: Self::B, b: Self::B) -> Self::B {
+        // SAFETY: the token stands for the instructions.
+        unsafe { [_mm256_or_si256(a[0], b[0]), _mm256_or_si256(a[1], b[1])] }
+    }
+    #[inline(always)]
+    fn xor_b(self, a: Self::B, b: Self::B) -> Self::B {
+        // SAFETY: the token stands for the instructions.
+        unsafe { [_mm256_xor_si256(a[0], b[0]), _mm256_xor_si256(a[1], b[1])] }
+    }
+    #[inline(always)]
+    fn shr_b<const M: i32, const N: i32>(self, a: Self::B) -> Self::B {
+        // SAFETY: the token stands for the instructions.
+        unsafe { [_mm256_srli_epi16::<M>(a[0]), _mm256_srli_epi16::<N>(a[1])] }
+    }
+    #[inline(always)]
+    fn shl_b<const M: i32, const N: i32>(self, a: Self::B) -> Self::B {
+        // SAFETY: the token stands for the instructions.
+        unsafe { [_mm256_slli_epi16::<M>(a[0]), _mm256_slli_epi16::<N>(a[1])] }
+    }
+    #[inline(always)]
+    unsafe fn nibbles(self, first: *const u8, second: *const u8) -> Self::B {
+        [first, second].map(|from| {
+            // SAFETY: the token stands for the instructions, the caller lets us read 16 bytes twice.
+            unsafe {
+                let bytes = _mm_loadu_si128(from.cast());
+                _mm256_and_si256(_mm256_set_m128i(_mm_srli_epi16::<4>(bytes), bytes), _mm256_set1_epi8(15))
+            }
+        })
+    }
+    #[inline(always)]
+    fn lookup(self, index: Self::B, table: &[u8; 16]) -> Self::B {
+        // SAFETY: the token stands for the instructions; the table has 16 bytes.
         unsafe {
-            let spread = _mm256_setr_epi64x(0, 0x0101_0101_0101_0101, 0x0202_0202_0202_0202, 0x0303_0303_0303_0303);
-            let bytes = _mm256_shuffle_epi8(_mm256_set1_epi32(bits as i32), spread);
-            let bit = _mm256_set1_epi64x(0x8040_2010_0804_0201_u64 as i64);
-            let set = _mm256_cmpeq_epi8(_mm256_and_si256(bytes, bit), bit);
-            _mm256_and_si256(set, _mm256_set1_epi8(16))
+            let table = _mm256_broadcastsi128_si256(_mm_loadu_si128(table.as_ptr().cast()));
+            [_mm256_shuffle_epi8(table, index[0]), _mm256_shuffle_epi8(table, index[1])]
         }
+    }
+    #[inline(always)]
+    fn bits(self, bits: u64) -> Self::B {
+        [bits as u32, (bits >> 32) as u32].map(|bits| {
+            // SAFETY: the token stands for the instructions. Byte `i` gets the byte of `bits` that holds bit `i`, and
+            // keeps only that bit.
+            unsafe {
+                let spread = _mm256_setr_epi64x(0, 0x0101_0101_0101_0101, 0x0202_0202_0202_0202, 0x0303_0303_0303_0303);
+                let bytes = _mm256_shuffle_epi8(_mm256_set1_epi32(bits as i32), spread);
+                let bit = _mm256_set1_epi64x(0x8040_2010_0804_0201_u64 as i64);
+                let set = _mm256_cmpeq_epi8(_mm256_and_si256(bytes, bit), bit);
+                _mm256_and_si256(set, _mm256_set1_epi8(16))
+            }
+        })
     }
     #[inline(always)]
     unsafe fn transpose(self, from: *const u8, from_stride: usize, to: *mut u8, to_stride: usize) {
@@ -387,4 +398,10 @@ impl<const VNNI: bool> Simd for V256<VNNI> {
         // SAFETY: a prefetch never faults.
         unsafe { _mm_prefetch::<_MM_HINT_T0>(at.cast()) }
     }
+}
+
+/// Four halves side by side. Put together by the scalar units: the ports that shuffle vectors have enough to do.
+#[inline(always)]
+pub(super) fn four(halves: &[u16]) -> i64 {
+    halves.iter().rev().fold(0, |bits, half| bits << 16 | i64::from(*half))
 }

@@ -1,5 +1,6 @@
 //! The vector machine in 512 bits: AVX-512 F, BW, VL, DQ and VNNI.
 
+use super::avx2::four;
 use super::{Kernel, Simd, SimdLevel};
 use core::arch::x86_64::*;
 
@@ -22,7 +23,7 @@ fn enable<K: Kernel>(kernel: K, s: V512) -> K::Out {
 impl Simd for V512 {
     type F = __m512;
     type I = __m512i;
-    type B = __m256i;
+    type B = __m512i;
     type Scales = __m512;
     const LANES: usize = 16;
     const WIDE_BIAS: u8 = 128;
@@ -189,6 +190,11 @@ impl Simd for V512 {
         self.dot(acc, w, x)
     }
     #[inline(always)]
+    fn join(self, a: __m512i, b: __m512i) -> __m512i {
+        // SAFETY: the token stands for the instructions.
+        unsafe { _mm512_add_epi32(_mm512_slli_epi32::<8>(a), b) }
+    }
+    #[inline(always)]
     fn madd(self, a: __m512i, b: __m512i) -> __m512i {
         // SAFETY: the token stands for the instructions.
         unsafe { _mm512_madd_epi16(a, b) }
@@ -202,10 +208,7 @@ impl Simd for V512 {
     #[inline(always)]
     unsafe fn halves8(self, bits: [u16; 8], to: *mut f32) {
         // SAFETY: the token stands for the instructions; the caller lets us write eight.
-        unsafe {
-            let [a, b, c, d, e, f, g, h] = bits.map(|b| b as i16);
-            _mm256_storeu_ps(to, _mm256_cvtph_ps(_mm_setr_epi16(a, b, c, d, e, f, g, h)))
-        }
+        unsafe { _mm256_storeu_ps(to, _mm256_cvtph_ps(_mm_set_epi64x(four(&bits[4..]), four(&bits[..4])))) }
     }
     #[inline(always)]
     unsafe fn scale8(self, bytes: u64, minus: f32, factor: f32, to: *mut f32) {
@@ -256,66 +259,76 @@ impl Simd for V512 {
     }
 
     #[inline(always)]
-    unsafe fn load_b(self, from: *const u8) -> __m256i {
-        // SAFETY: the token stands for the instructions, the caller lets us read 32 bytes.
-        unsafe { _mm256_loadu_si256(from.cast()) }
+    unsafe fn load_b(self, from: *const u8) -> __m512i {
+        // SAFETY: the token stands for the instructions, the caller lets us read 64 bytes.
+        unsafe { _mm512_loadu_si512(from.cast()) }
     }
     #[inline(always)]
-    fn splat_b(self, x: u8) -> __m256i {
-        // SAFETY: the token stands for the instructions.
-        unsafe { _mm256_set1_epi8(x as i8) }
-    }
-    #[inline(always)]
-    fn and_b(self, a: __m256i, b: __m256i) -> __m256i {
-        // SAFETY: the token stands for the instructions.
-        unsafe { _mm256_and_si256(a, b) }
-    }
-    #[inline(always)]
-    fn or_b(self, a: __m256i, b: __m256i) -> __m256i {
-        // SAFETY: the token stands for the instructions.
-        unsafe { _mm256_or_si256(a, b) }
-    }
-    #[inline(always)]
-    fn xor_b(self, a: __m256i, b: __m256i) -> __m256i {
-        // SAFETY: the token stands for the instructions.
-        unsafe { _mm256_xor_si256(a, b) }
-    }
-    #[inline(always)]
-    fn shr_b<const N: i32>(self, a: __m256i) -> __m256i {
-        // SAFETY: the token stands for the instructions.
-        unsafe { _mm256_srli_epi16::<N>(a) }
-    }
-    #[inline(always)]
-    fn shl_b<const N: i32>(self, a: __m256i) -> __m256i {
-        // SAFETY: the token stands for the instructions.
-        unsafe { _mm256_slli_epi16::<N>(a) }
-    }
-    #[inline(always)]
-    unsafe fn nibbles(self, from: *const u8) -> __m256i {
-        // SAFETY: the token stands for the instructions, the caller lets us read 16 bytes.
+    unsafe fn load_b2(self, first: *const u8, second: *const u8) -> __m512i {
+        // SAFETY: the token stands for the instructions, the caller lets us read 32 bytes twice.
         unsafe {
-            let bytes = _mm_loadu_si128(from.cast());
-            _mm256_and_si256(_mm256_set_m128i(_mm_srli_epi16::<4>(bytes), bytes), _mm256_set1_epi8(15))
+            let first = _mm512_castsi256_si512(_mm256_loadu_si256(first.cast()));
+            _mm512_inserti64x4::<1>(first, _mm256_loadu_si256(second.cast()))
         }
     }
     #[inline(always)]
-    fn lookup(self, index: __m256i, table: &[u8; 16]) -> __m256i {
+    unsafe fn store_b(self, to: *mut u8, v: __m512i) {
+        // SAFETY: the token stands for the instructions, the caller lets us write 64 bytes.
+        unsafe { _mm512_storeu_si512(to.cast(), v) }
+    }
+    #[inline(always)]
+    fn splat_b(self, x: u8) -> __m512i {
+        // SAFETY: the token stands for the instructions.
+        unsafe { _mm512_set1_epi8(x as i8) }
+    }
+    #[inline(always)]
+    fn and_b(self, a: __m512i, b: __m512i) -> __m512i {
+        // SAFETY: the token stands for the instructions.
+        unsafe { _mm512_and_si512(a, b) }
+    }
+    #[inline(always)]
+    fn or_b(self, a: __m512i, b: __m512i) -> __m512i {
+        // SAFETY: the token stands for the instructions.
+        unsafe { _mm512_or_si512(a, b) }
+    }
+    #[inline(always)]
+    fn xor_b(self, a: __m512i, b: __m512i) -> __m512i {
+        // SAFETY: the token stands for the instructions.
+        unsafe { _mm512_xor_si512(a, b) }
+    }
+    #[inline(always)]
+    fn shr_b<const M: i32, const N: i32>(self, a: __m512i) -> __m512i {
+        // SAFETY: the token stands for the instructions.
+        unsafe { _mm512_srlv_epi16(a, halves16(M, N)) }
+    }
+    #[inline(always)]
+    fn shl_b<const M: i32, const N: i32>(self, a: __m512i) -> __m512i {
+        // SAFETY: the token stands for the instructions.
+        unsafe { _mm512_sllv_epi16(a, halves16(M, N)) }
+    }
+    #[inline(always)]
+    unsafe fn nibbles(self, first: *const u8, second: *const u8) -> __m512i {
+        // SAFETY: the token stands for the instructions, the caller lets us read 16 bytes twice. Only loads bring bytes to
+        // their places here: the port that shuffles is the one that everything else waits for.
+        unsafe {
+            let twice = _mm512_castsi256_si512(_mm256_broadcastsi128_si256(_mm_loadu_si128(first.cast())));
+            let both = _mm512_mask_broadcast_i32x4(twice, 0xff00, _mm_loadu_si128(second.cast()));
+            let shifts = _mm512_setr_epi64(0, 0, FOURS, FOURS, 0, 0, FOURS, FOURS);
+            _mm512_and_si512(_mm512_srlv_epi16(both, shifts), _mm512_set1_epi8(15))
+        }
+    }
+    #[inline(always)]
+    fn lookup(self, index: __m512i, table: &[u8; 16]) -> __m512i {
         // SAFETY: the token stands for the instructions; the table has 16 bytes.
         unsafe {
             let table = _mm_loadu_si128(table.as_ptr().cast());
-            _mm256_shuffle_epi8(_mm256_broadcastsi128_si256(table), index)
+            _mm512_shuffle_epi8(_mm512_broadcast_i32x4(table), index)
         }
     }
     #[inline(always)]
-    unsafe fn store_b2(self, to: *mut u8, low: __m256i, high: __m256i) {
-        // SAFETY: the token stands for the instructions, the caller lets us write 64 bytes. One store, so that it
-        // forwards to the load of the whole vector that follows.
-        unsafe { _mm512_storeu_si512(to.cast(), _mm512_inserti64x4::<1>(_mm512_castsi256_si512(low), high)) }
-    }
-    #[inline(always)]
-    fn bits(self, bits: u32) -> __m256i {
+    fn bits(self, bits: u64) -> __m512i {
         // SAFETY: the token stands for the instructions.
-        unsafe { _mm256_maskz_set1_epi8(bits, 16) }
+        unsafe { _mm512_maskz_set1_epi8(bits, 16) }
     }
     #[inline(always)]
     unsafe fn transpose(self, from: *const u8, from_stride: usize, to: *mut u8, to_stride: usize) {
@@ -361,6 +374,22 @@ impl Simd for V512 {
     fn prefetch(self, at: *const u8) {
         // SAFETY: a prefetch never faults.
         unsafe { _mm_prefetch::<_MM_HINT_T0>(at.cast()) }
+    }
+}
+
+/// 4 in each of four 16-bit lanes.
+const FOURS: i64 = 0x0004_0004_0004_0004;
+
+/// 16-bit lanes of `a` in the first half, of `b` in the second.
+///
+/// # Safety
+/// AVX-512 is there.
+#[inline(always)]
+unsafe fn halves16(a: i32, b: i32) -> __m512i {
+    // SAFETY: as promised by the caller.
+    unsafe {
+        let (a, b) = (_mm256_set1_epi16(a as i16), _mm256_set1_epi16(b as i16));
+        _mm512_inserti64x4::<1>(_mm512_castsi256_si512(a), b)
     }
 }
 

@@ -35,7 +35,7 @@ pub(crate) trait Simd: Copy + Send + Sync + 'static {
     type F: Copy;
     /// `LANES` 32-bit integers, or `4 · LANES` bytes.
     type I: Copy;
-    /// 32 bytes.
+    /// 64 bytes.
     type B: Copy;
     /// A float for each of up to 16 groups.
     type Scales: Copy;
@@ -108,6 +108,8 @@ pub(crate) trait Simd: Copy + Send + Sync + 'static {
     fn dot(self, acc: Self::I, u: Self::I, x: Self::I) -> Self::I;
     /// The same for bytes `w` of the full range, biased by [`Simd::WIDE_BIAS`]; those of `x` are at least -127.
     fn dot_wide(self, acc: Self::I, w: Self::I, x: Self::I) -> Self::I;
+    /// The sum of 32-bit lanes, `a` 256 times as much.
+    fn join(self, a: Self::I, b: Self::I) -> Self::I;
     /// In each 32-bit lane the sum of the products of two signed 16-bit halves.
     fn madd(self, a: Self::I, b: Self::I) -> Self::I;
 
@@ -126,10 +128,12 @@ pub(crate) trait Simd: Copy + Send + Sync + 'static {
     /// are 8 or 16 groups, 8 `x_d`, and 16 `sums` over 16 levels each.
     unsafe fn add_sums(self, group: usize, m: *const f32, x_d: *const f32, sums: *const i16, acc: Self::F) -> Self::F;
 
-    /// Reads 32 bytes.
+    /// Reads 64 bytes.
     unsafe fn load_b(self, from: *const u8) -> Self::B;
+    /// Reads 32 bytes twice, to follow each other.
+    unsafe fn load_b2(self, first: *const u8, second: *const u8) -> Self::B;
     /// Writes 64 bytes.
-    unsafe fn store_b2(self, to: *mut u8, low: Self::B, high: Self::B);
+    unsafe fn store_b(self, to: *mut u8, v: Self::B);
     /// All bytes `x`.
     fn splat_b(self, x: u8) -> Self::B;
     /// Bitwise and.
@@ -138,16 +142,16 @@ pub(crate) trait Simd: Copy + Send + Sync + 'static {
     fn or_b(self, a: Self::B, b: Self::B) -> Self::B;
     /// Bitwise exclusive or.
     fn xor_b(self, a: Self::B, b: Self::B) -> Self::B;
-    /// Shifts bytes right; the bits shifted in may be a neighbour's.
-    fn shr_b<const N: i32>(self, a: Self::B) -> Self::B;
-    /// Shifts bytes left; the bits shifted in may be a neighbour's.
-    fn shl_b<const N: i32>(self, a: Self::B) -> Self::B;
-    /// The low nibbles of 16 bytes, then the high ones.
-    unsafe fn nibbles(self, from: *const u8) -> Self::B;
+    /// Shifts the first 32 bytes right by `M`, the others by `N`; the bits shifted in may be a neighbour's.
+    fn shr_b<const M: i32, const N: i32>(self, a: Self::B) -> Self::B;
+    /// Shifts the first 32 bytes left by `M`, the others by `N`; the bits shifted in may be a neighbour's.
+    fn shl_b<const M: i32, const N: i32>(self, a: Self::B) -> Self::B;
+    /// The low nibbles of 16 bytes, then their high ones; then the same of 16 other bytes.
+    unsafe fn nibbles(self, first: *const u8, second: *const u8) -> Self::B;
     /// Looks up bytes below 16 in a table of 16.
     fn lookup(self, index: Self::B, table: &[u8; 16]) -> Self::B;
     /// Byte `i` is 16 where bit `i` is set, else 0.
-    fn bits(self, bits: u32) -> Self::B;
+    fn bits(self, bits: u64) -> Self::B;
     /// Transposes `LANES` rows of `LANES` 32-bit units: unit `i` of row `r` becomes unit `r` of vector `i`. Strides are
     /// in bytes.
     unsafe fn transpose(self, from: *const u8, from_stride: usize, to: *mut u8, to_stride: usize);

@@ -55,6 +55,20 @@ fn pairwise_dot(acc: int32x4_t, a: int8x16_t, b: int8x16_t) -> int32x4_t {
     vpadalq_s16(acc, vpaddq_s16(low, vmull_high_s8(a, b)))
 }
 
+/// Shifts bytes right; by 0 too, which the instruction does not know.
+#[target_feature(enable = "neon")]
+#[inline]
+fn right<const N: i32>(v: uint8x16_t) -> uint8x16_t {
+    vshlq_u8(v, vdupq_n_s8(-N as i8))
+}
+
+/// Shifts bytes left.
+#[target_feature(enable = "neon")]
+#[inline]
+fn left<const N: i32>(v: uint8x16_t) -> uint8x16_t {
+    vshlq_u8(v, vdupq_n_s8(N as i8))
+}
+
 /// Transposes four rows of four.
 #[target_feature(enable = "neon")]
 #[inline]
@@ -68,7 +82,7 @@ fn turn(r: [uint32x4_t; 4]) -> [uint32x4_t; 4] {
 impl<const DOT: bool> Simd for Neon<DOT> {
     type F = [float32x4_t; 2];
     type I = [int32x4_t; 2];
-    type B = [uint8x16_t; 2];
+    type B = [uint8x16_t; 4];
     type Scales = [f32; 16];
     const LANES: usize = 8;
     const WIDE_BIAS: u8 = 0;
@@ -229,7 +243,7 @@ impl<const DOT: bool> Simd for Neon<DOT> {
     #[inline(always)]
     unsafe fn load_i(self, from: *const u8) -> Self::I {
         // SAFETY: the token stands for the instructions, the caller lets us read 4 · LANES bytes.
-        unsafe { self.load_b(from).map(|v| vreinterpretq_s32_u8(v)) }
+        unsafe { [vld1q_u8(from), vld1q_u8(from.add(16))].map(|v| vreinterpretq_s32_u8(v)) }
     }
     #[inline(always)]
     unsafe fn store_i(self, to: *mut i32, v: Self::I) {
@@ -260,6 +274,11 @@ impl<const DOT: bool> Simd for Neon<DOT> {
             }
         }
         sums
+    }
+    #[inline(always)]
+    fn join(self, a: Self::I, b: Self::I) -> Self::I {
+        // SAFETY: the token stands for the instructions.
+        unsafe { [vaddq_s32(vshlq_n_s32::<8>(a[0]), b[0]), vaddq_s32(vshlq_n_s32::<8>(a[1]), b[1])] }
     }
     #[inline(always)]
     fn madd(self, a: Self::I, b: Self::I) -> Self::I {
@@ -336,45 +355,57 @@ impl<const DOT: bool> Simd for Neon<DOT> {
 
     #[inline(always)]
     unsafe fn load_b(self, from: *const u8) -> Self::B {
-        // SAFETY: the token stands for the instructions, the caller lets us read 32 bytes.
-        unsafe { [vld1q_u8(from), vld1q_u8(from.add(16))] }
+        // SAFETY: the caller lets us read 64 bytes.
+        unsafe { self.load_b2(from, from.add(32)) }
+    }
+    #[inline(always)]
+    unsafe fn load_b2(self, first: *const u8, second: *const u8) -> Self::B {
+        // SAFETY: the token stands for the instructions, the caller lets us read 32 bytes twice.
+        unsafe { [vld1q_u8(first), vld1q_u8(first.add(16)), vld1q_u8(second), vld1q_u8(second.add(16))] }
+    }
+    #[inline(always)]
+    unsafe fn store_b(self, to: *mut u8, v: Self::B) {
+        for (i, v) in v.into_iter().enumerate() {
+            // SAFETY: the token stands for the instructions, the caller lets us write 64 bytes.
+            unsafe { vst1q_u8(to.add(16 * i), v) }
+        }
     }
     #[inline(always)]
     fn splat_b(self, x: u8) -> Self::B {
         // SAFETY: the token stands for the instructions.
-        unsafe { [vdupq_n_u8(x); 2] }
+        unsafe { [vdupq_n_u8(x); 4] }
     }
     #[inline(always)]
     fn and_b(self, a: Self::B, b: Self::B) -> Self::B {
         // SAFETY: the token stands for the instructions.
-        unsafe { [vandq_u8(a[0], b[0]), vandq_u8(a[1], b[1])] }
+        unsafe { [vandq_u8(a[0], b[0]), vandq_u8(a[1], b[1]), vandq_u8(a[2], b[2]), vandq_u8(a[3], b[3])] }
     }
     #[inline(always)]
     fn or_b(self, a: Self::B, b: Self::B) -> Self::B {
         // SAFETY: the token stands for the instructions.
-        unsafe { [vorrq_u8(a[0], b[0]), vorrq_u8(a[1], b[1])] }
+        unsafe { [vorrq_u8(a[0], b[0]), vorrq_u8(a[1], b[1]), vorrq_u8(a[2], b[2]), vorrq_u8(a[3], b[3])] }
     }
     #[inline(always)]
     fn xor_b(self, a: Self::B, b: Self::B) -> Self::B {
         // SAFETY: the token stands for the instructions.
-        unsafe { [veorq_u8(a[0], b[0]), veorq_u8(a[1], b[1])] }
+        unsafe { [veorq_u8(a[0], b[0]), veorq_u8(a[1], b[1]), veorq_u8(a[2], b[2]), veorq_u8(a[3], b[3])] }
     }
     #[inline(always)]
-    fn shr_b<const N: i32>(self, a: Self::B) -> Self::B {
+    fn shr_b<const M: i32, const N: i32>(self, a: Self::B) -> Self::B {
         // SAFETY: the token stands for the instructions.
-        unsafe { [vshrq_n_u8::<N>(a[0]), vshrq_n_u8::<N>(a[1])] }
+        unsafe { [right::<M>(a[0]), right::<M>(a[1]), right::<N>(a[2]), right::<N>(a[3])] }
     }
     #[inline(always)]
-    fn shl_b<const N: i32>(self, a: Self::B) -> Self::B {
+    fn shl_b<const M: i32, const N: i32>(self, a: Self::B) -> Self::B {
         // SAFETY: the token stands for the instructions.
-        unsafe { [vshlq_n_u8::<N>(a[0]), vshlq_n_u8::<N>(a[1])] }
+        unsafe { [left::<M>(a[0]), left::<M>(a[1]), left::<N>(a[2]), left::<N>(a[3])] }
     }
     #[inline(always)]
-    unsafe fn nibbles(self, from: *const u8) -> Self::B {
-        // SAFETY: the token stands for the instructions, the caller lets us read 16 bytes.
+    unsafe fn nibbles(self, first: *const u8, second: *const u8) -> Self::B {
+        // SAFETY: the token stands for the instructions, the caller lets us read 16 bytes twice.
         unsafe {
-            let bytes = vld1q_u8(from);
-            [vandq_u8(bytes, vdupq_n_u8(15)), vshrq_n_u8::<4>(bytes)]
+            let (first, second, four) = (vld1q_u8(first), vld1q_u8(second), vdupq_n_u8(15));
+            [vandq_u8(first, four), vshrq_n_u8::<4>(first), vandq_u8(second, four), vshrq_n_u8::<4>(second)]
         }
     }
     #[inline(always)]
@@ -382,25 +413,18 @@ impl<const DOT: bool> Simd for Neon<DOT> {
         // SAFETY: the token stands for the instructions; the table has 16 bytes.
         unsafe {
             let table = vld1q_u8(table.as_ptr());
-            [vqtbl1q_u8(table, index[0]), vqtbl1q_u8(table, index[1])]
+            index.map(|index| vqtbl1q_u8(table, index))
         }
     }
     #[inline(always)]
-    unsafe fn store_b2(self, to: *mut u8, low: Self::B, high: Self::B) {
-        for (i, v) in [low[0], low[1], high[0], high[1]].into_iter().enumerate() {
-            // SAFETY: the token stands for the instructions, the caller lets us write 64 bytes.
-            unsafe { vst1q_u8(to.add(16 * i), v) }
-        }
-    }
-    #[inline(always)]
-    fn bits(self, bits: u32) -> Self::B {
+    fn bits(self, bits: u64) -> Self::B {
         // SAFETY: the token stands for the instructions. Byte `i` gets the byte of `bits` that holds bit `i`, and is
         // tested for that bit.
         unsafe {
-            let [a, b, c, d] = bits.to_le_bytes().map(|byte| vdup_n_u8(byte));
             let bit = vreinterpretq_u8_u64(vdupq_n_u64(0x8040_2010_0804_0201));
-            let set = [vtstq_u8(vcombine_u8(a, b), bit), vtstq_u8(vcombine_u8(c, d), bit)];
-            self.and_b(set, self.splat_b(16))
+            let [a, b, c, d, e, f, g, h] = bits.to_le_bytes().map(|byte| vdup_n_u8(byte));
+            let bytes = [vcombine_u8(a, b), vcombine_u8(c, d), vcombine_u8(e, f), vcombine_u8(g, h)];
+            bytes.map(|bytes| vandq_u8(vtstq_u8(bytes, bit), vdupq_n_u8(16)))
         }
     }
     #[inline(always)]

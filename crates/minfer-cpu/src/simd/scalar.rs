@@ -10,7 +10,7 @@ pub(crate) struct Scalar;
 const N: usize = 8;
 type F = [f32; N];
 type I = [i32; N];
-type B = [u8; 32];
+type B = [u8; 64];
 
 #[inline(always)]
 fn map(a: F, b: F, f: impl Fn(f32, f32) -> f32) -> F {
@@ -160,6 +160,10 @@ impl Simd for Scalar {
         })
     }
     #[inline(always)]
+    fn join(self, a: I, b: I) -> I {
+        std::array::from_fn(|i| (a[i] << 8) + b[i])
+    }
+    #[inline(always)]
     fn madd(self, a: I, b: I) -> I {
         let product = |a: i32, b: i32| (a as i16 as i32) * (b as i16 as i32) + (a >> 16) * (b >> 16);
         std::array::from_fn(|i| product(a[i], b[i]))
@@ -207,17 +211,23 @@ impl Simd for Scalar {
 
     #[inline(always)]
     unsafe fn load_b(self, from: *const u8) -> B {
-        // SAFETY: the caller lets us read 32 bytes.
+        // SAFETY: the caller lets us read 64 bytes.
         unsafe { from.cast::<B>().read_unaligned() }
     }
     #[inline(always)]
-    unsafe fn store_b2(self, to: *mut u8, low: B, high: B) {
+    unsafe fn load_b2(self, first: *const u8, second: *const u8) -> B {
+        // SAFETY: the caller lets us read 32 bytes twice.
+        let halves = unsafe { [first, second].map(|from| from.cast::<[u8; 32]>().read_unaligned()) };
+        std::array::from_fn(|i| halves[i / 32][i % 32])
+    }
+    #[inline(always)]
+    unsafe fn store_b(self, to: *mut u8, v: B) {
         // SAFETY: the caller lets us write 64 bytes.
-        unsafe { to.cast::<[B; 2]>().write_unaligned([low, high]) }
+        unsafe { to.cast::<B>().write_unaligned(v) }
     }
     #[inline(always)]
     fn splat_b(self, x: u8) -> B {
-        [x; 32]
+        [x; 64]
     }
     #[inline(always)]
     fn and_b(self, a: B, b: B) -> B {
@@ -232,25 +242,25 @@ impl Simd for Scalar {
         std::array::from_fn(|i| a[i] ^ b[i])
     }
     #[inline(always)]
-    fn shr_b<const BY: i32>(self, a: B) -> B {
-        a.map(|x| x >> BY)
+    fn shr_b<const M: i32, const N: i32>(self, a: B) -> B {
+        std::array::from_fn(|i| if i < 32 { a[i] >> M } else { a[i] >> N })
     }
     #[inline(always)]
-    fn shl_b<const BY: i32>(self, a: B) -> B {
-        a.map(|x| x << BY)
+    fn shl_b<const M: i32, const N: i32>(self, a: B) -> B {
+        std::array::from_fn(|i| if i < 32 { a[i] << M } else { a[i] << N })
     }
     #[inline(always)]
-    unsafe fn nibbles(self, from: *const u8) -> B {
-        // SAFETY: the caller lets us read 16 bytes.
-        let bytes = unsafe { from.cast::<[u8; 16]>().read_unaligned() };
-        std::array::from_fn(|i| if i < 16 { bytes[i] & 15 } else { bytes[i - 16] >> 4 })
+    unsafe fn nibbles(self, first: *const u8, second: *const u8) -> B {
+        // SAFETY: the caller lets us read 16 bytes twice.
+        let bytes = unsafe { [first, second].map(|from| from.cast::<[u8; 16]>().read_unaligned()) };
+        std::array::from_fn(|i| bytes[i / 32][i % 16] >> (i / 16 % 2 * 4) & 15)
     }
     #[inline(always)]
     fn lookup(self, index: B, table: &[u8; 16]) -> B {
         index.map(|i| table[usize::from(i & 15)])
     }
     #[inline(always)]
-    fn bits(self, bits: u32) -> B {
+    fn bits(self, bits: u64) -> B {
         std::array::from_fn(|i| ((bits >> i & 1) << 4) as u8)
     }
     #[inline(always)]
