@@ -130,8 +130,9 @@ fn finely_quantised(cols: usize, got: &[u8], expected: &[u8], relative: f32) -> 
     q8::dequantize(ValueType::Q8x2, got, &mut a);
     q8::dequantize(ValueType::Q8x2, expected, &mut b);
     let largest = b.iter().fold(0.0f32, |m, v| m.max(v.abs()));
-    // Each rests within half a step of 1/256 of the block's; 127 steps of that make the largest element.
-    floats(&a, &b, 0.0, largest * (relative + 2.2 / (127.0 * 512.0)))
+    // Each is off by at most a step of the second row, of which 256 times 127 make the largest element: by half of one
+    // where it is rounded, by a whole one where the rest is half a step of the first row, more than 127 levels hold.
+    floats(&a, &b, 0.0, largest * (relative + 2.2 / (127.0 * 256.0)))
 }
 
 #[cfg(test)]

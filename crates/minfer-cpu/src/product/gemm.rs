@@ -2,7 +2,7 @@
 //! tokens of the tile, a few at a time.
 
 use super::Part;
-use super::micro::{self, Ints, Offsets};
+use super::micro::{self, Ints, Tokens};
 use crate::blocks::{CHUNK, Chunk, Format};
 use crate::quantize::Q8Row;
 use crate::simd::{Kernel, Simd};
@@ -78,21 +78,13 @@ unsafe fn multiply<S: Simd, F: Format, const R: usize, const T: usize>(
                     n_blocks: n_cols / 32,
                     offset: F::offset::<S>(),
                 };
-                let second_row = if part.x.fine { Q8Row::bytes(cols) } else { 0 };
-                let offsets = Offsets {
-                    token_bytes: part.x.token_bytes(),
-                    second_row,
-                    q: first_col,
-                    d: cols + first_col / 8,
-                    sums: cols + cols / 8 + first_col / 8,
-                };
                 // Groups of tokens of nearly equal size, so that no odd one stays alone.
                 let n_groups = part.n_tokens.div_ceil(T);
                 let mut token = 0;
                 for group in 0..n_groups {
                     let n = (part.n_tokens - token).div_ceil(n_groups - group);
                     let tile = part.tile.add(token * part.stride + first_row);
-                    let job = Job { part, ints, offsets, token, tile, fresh: first_col == 0 };
+                    let job = Job { part, ints, x: activations(part, token, first_col), tile, fresh: first_col == 0 };
                     if part.x.fine {
                         by_class::<S, F, R, T, true>(s, n, job)
                     } else {
@@ -105,13 +97,30 @@ unsafe fn multiply<S: Simd, F: Format, const R: usize, const T: usize>(
     }
 }
 
+/// Activations of the tokens from `token` on, from column `col` on.
+///
+/// # Safety
+/// The token is one of the part's, the column starts one of its blocks.
+#[inline(always)]
+unsafe fn activations(part: &Part, token: usize, col: usize) -> Tokens {
+    let cols = part.matrix.cols;
+    // SAFETY: as promised by the caller.
+    let row = unsafe { Q8Row::at(part.x(token).cast_mut(), 0, cols).part(col) };
+    Tokens {
+        q: row.q.cast(),
+        d: row.d.cast(),
+        sums: row.sums.cast(),
+        token_bytes: part.x.token_bytes(),
+        second_row: Q8Row::bytes(cols),
+    }
+}
+
 /// Some tokens times one slice of a panel.
 #[derive(Clone, Copy)]
 struct Job<'a> {
     part: &'a Part,
     ints: Ints,
-    offsets: Offsets,
-    token: usize,
+    x: Tokens,
     tile: *mut f32,
     fresh: bool,
 }
@@ -179,20 +188,18 @@ impl<const R: usize, const T: usize, const G: usize, const MIN: bool, const WIDE
 
     #[inline(always)]
     fn call<S: Simd>(self, s: S) {
-        let Job { part, ints, offsets, token, tile, fresh } = self.0;
-        let mut rows = [std::ptr::null(); T];
+        let Job { part, ints, x, tile, fresh } = self.0;
         let mut acc = [[s.splat(0.0); R]; T];
         // SAFETY: made in `multiply` only, for tokens of the part; the tile has room for whole panels.
         unsafe {
             for t in 0..T {
-                rows[t] = part.x(token + t);
                 if !fresh {
                     for r in 0..R {
                         acc[t][r] = s.load(tile.add(t * part.stride + r * S::LANES));
                     }
                 }
             }
-            micro::ints::<S, R, T, G, MIN, WIDE, FINE>(s, ints, rows, offsets, &mut acc);
+            micro::ints::<S, R, T, G, MIN, WIDE, FINE>(s, ints, x, &mut acc);
             for t in 0..T {
                 for r in 0..R {
                     s.store(tile.add(t * part.stride + r * S::LANES), acc[t][r]);

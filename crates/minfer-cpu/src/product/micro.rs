@@ -54,16 +54,20 @@ pub(crate) struct Ints {
     pub offset: i16,
 }
 
-/// Where the activations that meet the panel begin in a token's row, in bytes.
+/// The activations that meet the panel: addresses in the first token's row, and how far apart tokens are. Few addresses,
+/// so that registers hold them.
 #[derive(Clone, Copy)]
-pub(crate) struct Offsets {
-    /// From one token to the next.
+pub(crate) struct Tokens {
+    /// Levels.
+    pub q: *const u8,
+    /// Scales.
+    pub d: *const u8,
+    /// Sums of levels.
+    pub sums: *const u8,
+    /// Bytes from one token to the next.
     pub token_bytes: usize,
-    /// From a token's row to its second one, if there is one.
+    /// Bytes from a token's row to its second one, if there is one.
     pub second_row: usize,
-    pub q: usize,
-    pub d: usize,
-    pub sums: usize,
 }
 
 /// Adds to `acc[t][r]` the dots of the panel with tokens' rows, group by group: the exact integer sum of a group, then
@@ -73,7 +77,7 @@ pub(crate) struct Offsets {
 /// have a second row, whose scales are 1/256 of the first's.
 ///
 /// # Safety
-/// The panel has `n_blocks` blocks, and so have the rows from the offsets on.
+/// The panel has `n_blocks` blocks, and so have the rows of `T` tokens.
 #[inline(always)]
 pub(crate) unsafe fn ints<
     S: Simd,
@@ -86,8 +90,7 @@ pub(crate) unsafe fn ints<
 >(
     s: S,
     panel: Ints,
-    rows: [*const u8; T],
-    at: Offsets,
+    x: Tokens,
     acc: &mut [[S::F; R]; T],
 ) {
     let lanes = S::LANES;
@@ -100,11 +103,14 @@ pub(crate) unsafe fn ints<
     } else {
         [s.splat_i(pair(factor, 0)), s.splat_i(pair(0, factor))]
     };
+    let tokens: [usize; T] = std::array::from_fn(|t| t * x.token_bytes);
     for block in 0..panel.n_blocks {
+        let (q, d, levels) =
+            (x.q.wrapping_add(block * 32), x.d.wrapping_add(block * 4), x.sums.wrapping_add(block * 4));
         if block % 2 == 0 {
             // The next tokens' rows are far apart and only read here: no prefetcher of the machine follows them.
-            for row in rows {
-                s.prefetch(row.wrapping_add(T * at.token_bytes + at.q + block * 32));
+            for t in tokens {
+                s.prefetch(q.wrapping_add(T * x.token_bytes + t));
             }
         }
         for half in 0..32 / G {
@@ -112,51 +118,40 @@ pub(crate) unsafe fn ints<
             // SAFETY: block, group and columns are within the panel and the rows.
             unsafe {
                 // A token's sum of levels in the group, times the factor.
-                let level_sum = |row: *const u8| s.madd(s.splat4(row.add(at.sums + block * 4)), factors[half]);
-                let mut sums = [[s.zero_i(); R]; T];
-                for second in 0..1 + usize::from(FINE) {
-                    let skip = second * at.second_row;
+                let level_sum = |t: usize, row: usize| s.madd(s.splat4(levels.add(row + tokens[t])), factors[half]);
+                let init = |t: usize, row: usize| if MIN { s.zero_i() } else { level_sum(t, row) };
+                let w = panel.q.add(group * G * R * lanes);
+                let mut sums: [[S::I; R]; T] = std::array::from_fn(|t| [init(t, 0); R]);
+                add_dots::<S, R, T, G, WIDE>(s, w, q.add(half * G), &tokens, &mut sums);
+                if FINE {
                     for t in 0..T {
-                        let init = if MIN { s.zero_i() } else { level_sum(rows[t].add(skip)) };
+                        let init = init(t, x.second_row);
                         for r in 0..R {
-                            sums[t][r] = if second == 0 { init } else { s.join(sums[t][r], init) };
+                            sums[t][r] = s.join(sums[t][r], init);
                         }
                     }
-                    for four in 0..G / 4 {
-                        let column = group * G + four * 4;
-                        let mut w = [s.zero_i(); R];
-                        for r in 0..R {
-                            w[r] = s.load_i(panel.q.add((column * R + r * 4) * lanes));
-                        }
-                        for t in 0..T {
-                            let x = s.splat4(rows[t].add(skip + at.q + column));
-                            for r in 0..R {
-                                let sum = sums[t][r];
-                                sums[t][r] = if WIDE { s.dot_wide(sum, w[r], x) } else { s.dot(sum, w[r], x) };
-                            }
-                        }
-                    }
+                    add_dots::<S, R, T, G, WIDE>(s, w, q.add(x.second_row + half * G), &tokens, &mut sums);
                 }
-                let mut d = [s.splat(0.0); R];
-                let mut m = [s.splat(0.0); R];
+                let mut w_d = [s.splat(0.0); R];
+                let mut w_m = [s.splat(0.0); R];
                 for r in 0..R {
-                    d[r] = s.load(panel.d.add((group * R + r) * lanes));
+                    w_d[r] = s.load(panel.d.add((group * R + r) * lanes));
                     if MIN {
-                        m[r] = s.load(panel.m.add((group * R + r) * lanes));
+                        w_m[r] = s.load(panel.m.add((group * R + r) * lanes));
                     }
                 }
                 for t in 0..T {
-                    let last_row = rows[t].add(if FINE { at.second_row } else { 0 });
-                    let x_d = s.splat(last_row.add(at.d + block * 4).cast::<f32>().read_unaligned());
+                    let last_row = if FINE { x.second_row } else { 0 };
+                    let x_d = s.splat(d.add(last_row + tokens[t]).cast::<f32>().read_unaligned());
                     for r in 0..R {
-                        totals[t][r] = s.fma(s.to_f(sums[t][r]), s.mul(d[r], x_d), totals[t][r]);
+                        totals[t][r] = s.fma(s.to_f(sums[t][r]), s.mul(w_d[r], x_d), totals[t][r]);
                     }
                     if MIN {
-                        let first = level_sum(rows[t]);
-                        let x_sum = if FINE { s.join(first, level_sum(last_row)) } else { first };
+                        let first = level_sum(t, 0);
+                        let x_sum = if FINE { s.join(first, level_sum(t, x.second_row)) } else { first };
                         let x_sum = s.mul(s.to_f(x_sum), x_d);
                         for r in 0..R {
-                            totals[t][r] = s.fma(m[r], x_sum, totals[t][r]);
+                            totals[t][r] = s.fma(w_m[r], x_sum, totals[t][r]);
                         }
                     }
                 }
@@ -164,4 +159,34 @@ pub(crate) unsafe fn ints<
         }
     }
     *acc = totals;
+}
+
+/// Adds to `sums[t][r]` the dots of one group of the panel with the levels of tokens, of which the first's are at `x`.
+///
+/// # Safety
+/// The group is readable, and so are `G` levels of each token.
+#[inline(always)]
+unsafe fn add_dots<S: Simd, const R: usize, const T: usize, const G: usize, const WIDE: bool>(
+    s: S,
+    panel: *const u8,
+    x: *const u8,
+    tokens: &[usize; T],
+    sums: &mut [[S::I; R]; T],
+) {
+    for four in 0..G / 4 {
+        // SAFETY: as promised by the caller.
+        unsafe {
+            let mut w = [s.zero_i(); R];
+            for r in 0..R {
+                w[r] = s.load_i(panel.add((four * R + r) * 4 * S::LANES));
+            }
+            for t in 0..T {
+                let x = s.splat4(x.add(tokens[t] + four * 4));
+                for r in 0..R {
+                    let sum = sums[t][r];
+                    sums[t][r] = if WIDE { s.dot_wide(sum, w[r], x) } else { s.dot(sum, w[r], x) };
+                }
+            }
+        }
+    }
 }

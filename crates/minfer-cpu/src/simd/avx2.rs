@@ -16,11 +16,13 @@ impl<const VNNI: bool> V256<VNNI> {
 }
 
 #[target_feature(enable = "avx2,fma,f16c")]
+#[inline(never)]
 fn enable_avx2<K: Kernel>(kernel: K, s: V256<false>) -> K::Out {
     kernel.call(s)
 }
 
 #[target_feature(enable = "avx2,fma,f16c,avxvnni")]
+#[inline(never)]
 fn enable_avxvnni<K: Kernel>(kernel: K, s: V256<true>) -> K::Out {
     kernel.call(s)
 }

@@ -16,6 +16,7 @@ impl V512 {
 }
 
 #[target_feature(enable = "avx2,fma,f16c,avx512f,avx512bw,avx512vl,avx512dq,avx512vnni")]
+#[inline(never)]
 fn enable<K: Kernel>(kernel: K, s: V512) -> K::Out {
     kernel.call(s)
 }

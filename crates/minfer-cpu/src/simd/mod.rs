@@ -4,7 +4,7 @@
 //! A value of a type that implements [`Simd`] is a token: it exists only where the processor has the instructions, so
 //! that its arithmetic is safe to call. A kernel is written once, generic over the token, as a [`Kernel`] whose body and
 //! helpers are all `#[inline(always)]`; [`SimdLevel::run`] compiles it once per level, inside a function that enables the
-//! level's instructions.
+//! level's instructions. That function is never inlined: kernels that many others call stay one piece of code.
 
 #[cfg(target_arch = "x86_64")]
 mod avx2;

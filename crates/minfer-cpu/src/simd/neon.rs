@@ -20,11 +20,13 @@ impl<const DOT: bool> Neon<DOT> {
 }
 
 #[target_feature(enable = "neon")]
+#[inline(never)]
 fn enable_neon<K: Kernel>(kernel: K, s: Neon<false>) -> K::Out {
     kernel.call(s)
 }
 
 #[target_feature(enable = "neon,dotprod")]
+#[inline(never)]
 fn enable_dot<K: Kernel>(kernel: K, s: Neon<true>) -> K::Out {
     kernel.call(s)
 }
