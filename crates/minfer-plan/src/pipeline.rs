@@ -86,7 +86,7 @@ fn run(graph: &Graph, backends: &Backends, options: PlanOptions, seen: &mut Obse
     let lifetimes = passes::lifetimes(&draft, backends);
     let plan = passes::place(draft, lifetimes, &ordered, backends, options.strategy, fingerprint(graph))?;
     seen("lifetimes and place", &|| plan_text(&plan), None);
-    passes::verify_plan(&plan, graph)?;
+    passes::verify_promises(&plan, graph)?;
     seen("verify", &|| plan_text(&plan), None);
     Ok(plan)
 }

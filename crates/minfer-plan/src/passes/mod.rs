@@ -16,4 +16,5 @@ pub(crate) use lower::lower;
 pub(crate) use order::{Ordered, order};
 pub(crate) use place::place;
 pub(crate) use transfer::transfer;
+pub(crate) use verify::verify_promises;
 pub use verify::{PlanFault, verify_plan};

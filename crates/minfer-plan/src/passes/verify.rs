@@ -118,6 +118,11 @@ pub fn verify_plan(plan: &Plan, source: &Graph) -> Result<(), PlanFault> {
     if plan.source != graph_print {
         return Err(PlanFault::WrongGraph { plan: plan.source.to_string(), graph: graph_print.to_string() });
     }
+    verify_promises(plan, source)
+}
+
+/// The same of a plan that was just made from this graph: that it is of no other goes without saying.
+pub(crate) fn verify_promises(plan: &Plan, source: &Graph) -> Result<(), PlanFault> {
     let step_of = steps_by_node(plan)?;
     kv_order(&plan.graph, source)?;
     let checker = Checker { plan, graph: &plan.graph, step_of, reading_steps: reading_steps(plan) };
