@@ -36,6 +36,8 @@ pub struct Memory {
     pub available_bytes: u64,
     /// What the groups allow, if that is less than the machine has.
     pub group_limit_bytes: Option<u64>,
+    /// What this process may map (`ulimit -v`), if that is less than all of these. Mapped weights count.
+    pub address_limit_bytes: Option<u64>,
 }
 
 impl Limit {
@@ -57,9 +59,10 @@ impl Limit {
                 let failure = Failure::new("--memory auto: the system does not say how much memory is free");
                 Err(failure.hint("give a number, such as --memory 8GiB"))
             }
-            (Limit::Machine, machine) => {
-                Ok(machine.map(|machine| Budget { bytes: machine.total_bytes, weights: false }))
-            }
+            (Limit::Machine, machine) => Ok(machine.map(|machine| match machine.address_limit_bytes {
+                Some(bytes) => Budget::of_all(bytes),
+                None => Budget { bytes: machine.total_bytes, weights: false },
+            })),
         }
     }
 }
@@ -97,8 +100,8 @@ fn bytes(text: &str) -> Option<u64> {
     u64::try_from(whole.parse::<u128>().ok()?.checked_mul(unit)?.checked_add(part)?).ok()
 }
 
-/// The memory of this machine, within the limits of this process's control group (v1 or v2). `None` where the system does
-/// not say.
+/// The memory of this machine, within the limits of this process (`ulimit -d` and `-v`) and of its control groups (v1 or
+/// v2). `None` where the system does not say.
 pub fn memory() -> Option<Memory> {
     memory_at(Path::new("/"))
 }
@@ -110,7 +113,7 @@ fn memory_at(root: &Path) -> Option<Memory> {
         line.split_whitespace().nth(1)?.parse::<u64>().ok()?.checked_mul(1024)
     };
     let (total_bytes, available_bytes) = (field("MemTotal:")?, field("MemAvailable:")?);
-    let mut machine = Memory { total_bytes, available_bytes, group_limit_bytes: None };
+    let mut machine = Memory { total_bytes, available_bytes, group_limit_bytes: None, address_limit_bytes: None };
     for (limit, free) in control_groups(root, "memory").iter().filter_map(|group| limits(group)) {
         // No limit is a number too in version 1: nearly the largest.
         if limit < total_bytes {
@@ -119,7 +122,19 @@ fn memory_at(root: &Path) -> Option<Memory> {
         machine.total_bytes = machine.total_bytes.min(limit);
         machine.available_bytes = machine.available_bytes.min(free);
     }
+    let own = fs::read_to_string(root.join("proc/self/limits")).unwrap_or_default();
+    // Files do not count as data.
+    for limit in ["Max data size", "Max address space"].into_iter().filter_map(|name| soft_limit(&own, name)) {
+        machine.total_bytes = machine.total_bytes.min(limit);
+        machine.available_bytes = machine.available_bytes.min(limit);
+    }
+    machine.address_limit_bytes = soft_limit(&own, "Max address space").filter(|&limit| limit <= machine.total_bytes);
     Some(machine)
+}
+
+/// The first number after a limit's name, unless there is none: `Max data size  4096  unlimited  bytes`.
+fn soft_limit(limits: &str, name: &str) -> Option<u64> {
+    limits.lines().find_map(|line| line.strip_prefix(name))?.split_whitespace().next()?.parse().ok()
 }
 
 /// Limit and free bytes of a control group. Pages of files count as free: they are given up first.
@@ -170,8 +185,8 @@ mod tests {
         }
     }
 
-    /// A machine of 1000 KiB, 600 of them available, with files of a control group.
-    fn machine_with(name: &str, cgroup: &str, files: &[(&str, &str)]) -> Memory {
+    /// A machine of 1000 KiB, 600 of them available, with the limits of a process and files of a control group.
+    fn machine_with(name: &str, own: &str, cgroup: &str, files: &[(&str, &str)]) -> Memory {
         let root = std::env::temp_dir().join(format!("minfer-memory-{name}-{}", std::process::id()));
         let write = |path: &str, text: &str| {
             let path = root.join(path);
@@ -179,6 +194,7 @@ mod tests {
             fs::write(path, text).unwrap();
         };
         write("proc/meminfo", "MemTotal:  1000 kB\nMemFree: 1 kB\nMemAvailable: 600 kB\n");
+        write("proc/self/limits", own);
         write("proc/self/cgroup", cgroup);
         files.iter().for_each(|(path, text)| write(&format!("sys/fs/cgroup/{path}"), text));
         let machine = memory_at(&root).unwrap();
@@ -191,11 +207,11 @@ mod tests {
         const KIB: u64 = 1024;
         let of = |total_bytes: u64, available_bytes: u64| {
             let group_limit_bytes = Some(total_bytes).filter(|&bytes| bytes < 1000 * KIB);
-            Memory { total_bytes, available_bytes, group_limit_bytes }
+            Memory { total_bytes, available_bytes, group_limit_bytes, address_limit_bytes: None }
         };
-        assert_eq!(machine_with("none", "", &[]), of(1000 * KIB, 600 * KIB));
+        assert_eq!(machine_with("none", "", "", &[]), of(1000 * KIB, 600 * KIB));
         let unlimited = [("a/memory.max", "max\n"), ("a/memory.current", "77\n")];
-        assert_eq!(machine_with("v2max", "0::/a\n", &unlimited), of(1000 * KIB, 600 * KIB));
+        assert_eq!(machine_with("v2max", "", "0::/a\n", &unlimited), of(1000 * KIB, 600 * KIB));
         // The group above is the narrower one; pages of files are free.
         let v2 = [
             ("a/memory.max", "800000"),
@@ -204,15 +220,37 @@ mod tests {
             ("a/b/memory.max", "900000"),
             ("a/b/memory.current", "100"),
         ];
-        assert_eq!(machine_with("v2", "0::/a/b\n", &v2), of(800_000, 500_000));
+        assert_eq!(machine_with("v2", "", "0::/a/b\n", &v2), of(800_000, 500_000));
         let v1 = [("memory/memory.limit_in_bytes", "500000"), ("memory/memory.usage_in_bytes", "200000")];
         let lines = "9:name=systemd:/\n4:memory:/not/here\n";
-        assert_eq!(machine_with("v1", lines, &v1), of(500_000, 300_000));
+        assert_eq!(machine_with("v1", "", lines, &v1), of(500_000, 300_000));
+    }
+
+    /// What the process alone may have limits all but weights; what it may map limits weights too.
+    #[test]
+    fn a_process_may_be_limited_too() {
+        let limits = |data: &str, space: &str| {
+            let text = format!(
+                "Limit                     Soft Limit           Hard Limit           Units\n\
+                 Max data size             {data}               unlimited            bytes\n\
+                 Max address space         {space}              unlimited            bytes\n"
+            );
+            let machine = machine_with(&format!("limits-{data}-{space}"), &text, "", &[]);
+            let of = |limit: Limit| limit.budget(Some(machine)).unwrap().unwrap();
+            (of(Limit::Machine), of(Limit::Auto))
+        };
+        let all = |bytes: u64| Budget { bytes, weights: false };
+        assert_eq!(limits("unlimited", "unlimited"), (all(1_024_000), Budget::of_all(614_400)));
+        assert_eq!(limits("700000", "unlimited"), (all(700_000), Budget::of_all(614_400)));
+        assert_eq!(limits("500000", "900000"), (all(500_000), Budget::of_all(500_000)));
+        assert_eq!(limits("900000", "500000"), (Budget::of_all(500_000), Budget::of_all(500_000)));
+        assert_eq!(limits("unlimited", "2000000"), (all(1_024_000), Budget::of_all(614_400)));
     }
 
     #[test]
     fn what_nobody_limits_is_limited_by_the_machine_without_weights() {
-        let machine = Some(Memory { total_bytes: 10, available_bytes: 5, group_limit_bytes: None });
+        let machine =
+            Some(Memory { total_bytes: 10, available_bytes: 5, group_limit_bytes: None, address_limit_bytes: None });
         assert_eq!(Limit::Machine.budget(machine).unwrap(), Some(Budget { bytes: 10, weights: false }));
         assert_eq!(Limit::Auto.budget(machine).unwrap(), Some(Budget::of_all(5)));
         assert_eq!(Limit::Bytes(7).budget(None).unwrap(), Some(Budget::of_all(7)));

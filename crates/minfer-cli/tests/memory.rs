@@ -69,7 +69,8 @@ fn gemma_takes_what_was_planned() {
     check_growth("gemma3-270m-q4_k_m.gguf", 300, &[]);
 }
 
-/// Under a limit of the ledger and 5 % on all memory of the process, it completes. Under 5 % less it is refused in advance.
+/// Under a limit of the ledger and 5 % on all memory of the process, it completes. Under 5 % less it is refused in advance,
+/// whether the system or `--memory` sets the limit.
 /// (The limit is on address space, which is never smaller than what is resident.)
 #[test]
 fn a_process_lives_within_its_ledger() {
@@ -77,24 +78,18 @@ fn a_process_lives_within_its_ledger() {
     let plan: Value = minfer(["plan", &model, "--json"]).json();
     let total = plan["total_bytes"].as_u64().unwrap();
     println!("ledger {:.1} MiB", total as f64 / MIB);
-    let mut command = std::process::Command::new("sh");
-    let limit_kib = total / 100 * 105 / 1024;
-    let binary = program().get_program().to_owned();
-    command.arg("-c").arg(format!("ulimit -v {limit_kib} && exec \"$0\" \"$@\"")).arg(binary);
-    command.args([
-        "run",
-        &model,
-        "The capital of France is",
-        "--raw",
-        "--temp",
-        "0",
-        "-n",
-        "4",
-        "--threads",
-        "2",
-        "-q",
-    ]);
-    assert!(!finish(&mut command).ok().trim().is_empty());
+    let within = |percent: u64| {
+        let limit_kib = total / 100 * percent / 1024;
+        let mut command = std::process::Command::new("sh");
+        let binary = program().get_program().to_owned();
+        command.arg("-c").arg(format!("ulimit -v {limit_kib} && exec \"$0\" \"$@\"")).arg(binary);
+        command.args(["run", &model, "The capital of France is", "--raw", "--temp", "0", "-n", "4"]);
+        finish(command.args(["--threads", "2", "-q"]))
+    };
+    assert!(!within(105).ok().trim().is_empty());
+    let ran = within(95);
+    assert_eq!((ran.code, ran.stdout.as_str()), (Some(1), ""), "{ran:?}");
+    assert!(ran.stderr.contains("does not fit"), "{ran:?}");
 
     let less = (total / 100 * 95).to_string();
     let ran = minfer(["run", &model, "The capital of France is", "--raw", "--memory", &less]);

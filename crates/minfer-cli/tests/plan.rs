@@ -41,6 +41,9 @@ fn the_figures_add_up() {
     assert_eq!(sum("arena"), figure("planned_bytes"));
     let naive = plan_json(&[&model, "--n-ctx", "100", "--cache-type", "f32", "--alloc", "naive"]);
     assert_eq!(bytes(&naive["arena"]["used_bytes"]), figure("naive_bytes"));
+    let of_arena = &got["plan"]["arenas"][0];
+    assert_eq!(bytes(&of_arena["given_order_bytes"]), figure("lower_bound_bytes"));
+    assert_eq!(of_arena["order_is_least"], true);
     // Every value lies within its arena.
     let values = got["plan"]["values"].as_array().unwrap();
     assert!(values.iter().all(|v| bytes(&v["offset"]) + bytes(&v["bytes"]) <= figure("planned_bytes")));
@@ -193,9 +196,16 @@ fn words_that_are_no_size_are_refused() {
 fn explain_names_the_peak_and_what_settings_change() {
     let model = tiny("plan_explain");
     let text = minfer(["plan", &model, "--explain"]).ok();
-    for words in
-        ["peak: ", "bytes live at step", "linear", "filled before the first step", "--ubatch 256", "--alloc naive"]
-    {
+    for words in [
+        "peak: ",
+        "bytes live at step",
+        "linear",
+        "filled before the first step",
+        "the order of the graph is kept",
+        "no order needs less",
+        "--ubatch 256",
+        "--alloc naive",
+    ] {
         assert!(text.contains(words), "`{words}` is not in {text}");
     }
     // What it says of a setting is what a plan of that setting says.

@@ -114,6 +114,18 @@ impl PlanRecord {
     }
 }
 
+/// What the choice of an order brought: most bytes live at once in the order of the graph as it came, and in the order
+/// taken, and whether no order needs less.
+pub fn order_words(given_bytes: u64, bytes: u64, is_least: bool) -> String {
+    let proof = if is_least { "no order needs less" } else { "whether another needs less was not searched to the end" };
+    match given_bytes.saturating_sub(bytes) {
+        0 => format!("the order of the graph is kept: at most {bytes} bytes live at once; {proof}"),
+        saved => format!(
+            "the order of steps saves {saved} bytes: at most {bytes} live at once, {given_bytes} in the graph's own order; {proof}"
+        ),
+    }
+}
+
 /// Per arena: its size under every strategy, its peak step, and who is live then. Short enough to be reviewed.
 pub fn summary_text(record: &PlanRecord) -> String {
     let mut text = String::new();

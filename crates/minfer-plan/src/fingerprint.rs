@@ -1,7 +1,7 @@
 //! Identity by content. Takes a graph; gives a hash of all that execution depends on; must not know addresses.
 
 use minfer_graph::Graph;
-use std::fmt;
+use std::fmt::{self, Write};
 
 /// A 128-bit content hash. Equal graphs have equal fingerprints on every machine.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -16,15 +16,17 @@ impl fmt::Display for Fingerprint {
 /// Ops with their attributes, edges, weights, shapes, types, outputs and parameters of a graph.
 pub fn fingerprint(graph: &Graph) -> Fingerprint {
     let mut hash = Fnv::default();
-    hash.text(&format!("{:?}", graph.params));
-    hash.text(&format!("{:?}", graph.kv_cols));
-    for node in &graph.nodes {
-        hash.text(&format!("{:?}", node));
-    }
-    for weight in &graph.weights {
-        hash.text(&format!("{:?}", weight));
-    }
-    hash.text(&format!("{:?}", graph.outputs));
+    let mut text = String::new();
+    let mut add = |part: &dyn fmt::Debug| {
+        text.clear();
+        let _ = write!(text, "{part:?}"); // a String takes everything
+        hash.text(&text);
+    };
+    add(&graph.params);
+    add(&graph.kv_cols);
+    graph.nodes.iter().for_each(|node| add(node));
+    graph.weights.iter().for_each(|weight| add(weight));
+    add(&graph.outputs);
     hash.finish()
 }
 

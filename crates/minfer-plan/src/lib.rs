@@ -1,8 +1,8 @@
 //! From *what* to *how, where, at which offset, in which order*.
 //!
 //! Takes: a [`Graph`](minfer_graph::Graph) and the backends' capabilities. Gives: a [`Plan`]. Must not know: models,
-//! files, pointers, tokens. The passes run in one fixed order, in [`plan()`]: assign, fuse, lower, transfer, lifetimes,
-//! place, verify. Each is a function from one printable value to the next.
+//! files, pointers, tokens. The passes run in one fixed order, in [`plan()`]: assign, fuse, lower, transfer, order,
+//! lifetimes, place, verify. Each is a function from one printable value to the next.
 
 mod diff;
 mod draft;
@@ -19,7 +19,7 @@ mod record;
 
 pub use diff::{ArenaDiff, Cause, Lifetime, Pair, PlanDiff, diff};
 pub use error::PlanError;
-pub use explain::{Holder, Origin, Peak, summary_text};
+pub use explain::{Holder, Origin, Peak, order_words, summary_text};
 pub use fingerprint::{Fingerprint, fingerprint};
 pub use ledger::{Ledger, LedgerLine, Owner};
 pub use minfer_memplan::{Certificate, LowerBound, Strategy, Verdict};

@@ -84,6 +84,10 @@ pub struct ArenaFigures {
     pub planned_bytes: u64,
     /// No placement can be smaller.
     pub lower_bound_bytes: u64,
+    /// The same, had the steps kept the order of the graph.
+    pub given_order_bytes: u64,
+    /// Whether no order of the steps has a smaller bound, where no arena may have a larger one than in the graph's order.
+    pub order_is_least: bool,
 }
 
 /// The arena of one backend.

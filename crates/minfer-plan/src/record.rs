@@ -39,6 +39,12 @@ pub struct ArenaRecord {
     pub planned_bytes: u64,
     /// No placement can be smaller.
     pub lower_bound_bytes: u64,
+    /// The same, had the steps kept the order of the graph.
+    #[serde(default)]
+    pub given_order_bytes: u64,
+    /// Whether no order of the steps has a smaller bound.
+    #[serde(default)]
+    pub order_is_least: bool,
     /// Whether the placement in use is proven to be the smallest there is.
     pub optimal: bool,
     /// The first step at which most bytes are live.
@@ -136,6 +142,8 @@ impl PlanRecord {
                 pool_buffers: figures.pool_buffers,
                 planned_bytes: figures.planned_bytes,
                 lower_bound_bytes: figures.lower_bound_bytes,
+                given_order_bytes: figures.given_order_bytes,
+                order_is_least: figures.order_is_least,
                 optimal: arena.certificate.verdict.is_optimal(),
                 peak_step: u32::try_from(arena.certificate.lower_bound.step).unwrap_or(u32::MAX),
             }

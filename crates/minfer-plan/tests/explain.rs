@@ -31,6 +31,8 @@ fn record(values: Vec<ValueRecord>, steps: &[&str], peak_step: u32, bytes: u64) 
         pool_buffers: 1,
         planned_bytes: bytes,
         lower_bound_bytes: bytes,
+        given_order_bytes: bytes,
+        order_is_least: true,
         optimal: true,
         peak_step,
     };

@@ -28,6 +28,9 @@ pub fn graph(settings: &Graph) -> Result<Outcome> {
             for record in &records {
                 let text = record.text.as_deref().unwrap_or("same as above\n");
                 writeln!(out, "== after {}\n{text}", record.pass)?;
+                if let Some(note) = &record.note {
+                    writeln!(out, "{note}\n")?;
+                }
             }
             Ok(())
         })?;

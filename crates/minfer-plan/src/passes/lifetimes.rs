@@ -25,7 +25,7 @@ pub(crate) fn lifetimes(draft: &Draft, backends: &Backends) -> Lifetimes {
     for (step, id) in executed.iter().enumerate() {
         step_of[id.index()] = Some(step as u32);
     }
-    let byte_readers = byte_readers(graph, &step_of);
+    let byte_readers = byte_readers(graph, &executed);
     let live = live_ranges(graph, &step_of, &byte_readers, executed.len() as u32);
     let alias =
         graph.ids().map(|id| step_of[id.index()].and_then(|step| alias_of(draft, &byte_readers, id, step))).collect();
@@ -41,20 +41,24 @@ pub(crate) fn lifetimes(draft: &Draft, backends: &Backends) -> Lifetimes {
 }
 
 /// Nodes that run, in build order: not the dead ones, and none that the host fills or that only name bytes.
-fn executed_nodes(graph: &Graph) -> Vec<NodeId> {
+pub(super) fn executed_nodes(graph: &Graph) -> Vec<NodeId> {
     let alive = graph.live_nodes();
     graph.ids().filter(|id| alive[id.index()] && graph.node(*id).op.is_executed()).collect()
 }
 
-/// For each node, the executed nodes that read its bytes.
-fn byte_readers(graph: &Graph, step_of: &[Option<u32>]) -> Vec<Vec<NodeId>> {
-    let reads = |reader: &NodeId, id: NodeId| {
-        let node = graph.node(*reader);
-        step_of[reader.index()].is_some()
-            && node.inputs.iter().enumerate().any(|(index, input)| *input == id && node.op.reads_bytes(index))
-    };
-    let readers = graph.readers();
-    graph.ids().map(|id| readers[id.index()].iter().copied().filter(|reader| reads(reader, id)).collect()).collect()
+/// For each node, the executed nodes that read its bytes, each once, in build order.
+pub(super) fn byte_readers(graph: &Graph, executed: &[NodeId]) -> Vec<Vec<NodeId>> {
+    let mut readers: Vec<Vec<NodeId>> = vec![Vec::new(); graph.nodes.len()];
+    for &id in executed {
+        let node = graph.node(id);
+        for (_, input) in node.inputs.iter().enumerate().filter(|(index, _)| node.op.reads_bytes(*index)) {
+            let list = &mut readers[input.index()];
+            if list.last() != Some(&id) {
+                list.push(id);
+            }
+        }
+    }
+    readers
 }
 
 /// First write to last read, half open. Graph inputs are written before the first step whatever reads them, so they live
@@ -79,28 +83,36 @@ fn live_ranges(graph: &Graph, step_of: &[Option<u32>], byte_readers: &[Vec<NodeI
     graph.ids().map(range).collect()
 }
 
-/// The input whose bytes this node may take over: the operation allows it, nobody else reads that value (or, for a sum,
-/// everybody else has read it before), it is of the same size and backend, and it is neither a graph input nor an output.
+/// The input whose bytes this node takes over: the first that it may, once nobody reads it later.
 fn alias_of(draft: &Draft, byte_readers: &[Vec<NodeId>], id: NodeId, step: u32) -> Option<Alias> {
+    let inputs = &draft.graph.node(id).inputs;
+    let readers = |index: usize| &byte_readers[inputs[index].index()];
+    let input = in_place_inputs(draft, byte_readers, id).find(|&index| readers(index).last() == Some(&id))?;
+    let reason = if readers(input).len() == 1 { AliasReason::SoleReader } else { AliasReason::LastReader };
+    Some(Alias { of: inputs[input], input, step, reason })
+}
+
+/// The inputs whose bytes this node may take over if it is the last to read them, in order of preference: the operation
+/// allows it, nobody else reads that value (others may, before a sum), it is of the same size and backend, and it is
+/// neither a graph input nor an output.
+pub(super) fn in_place_inputs<'a>(
+    draft: &'a Draft,
+    byte_readers: &'a [Vec<NodeId>],
+    id: NodeId,
+) -> impl Iterator<Item = usize> + 'a {
     let graph = &draft.graph;
     let node = graph.node(id);
     let allowed = node.op.in_place_inputs();
-    let takes_over = |&&index: &&usize| {
+    allowed.iter().copied().filter(move |&index| {
         let of = node.inputs[index];
         let source = graph.node(of);
         let only_there = node.inputs.iter().enumerate().all(|(n, input)| *input != of || allowed.contains(&n));
-        let readers = &byte_readers[of.index()];
-        let is_free = if node.op.accumulates() { readers.last() == Some(&id) } else { readers == &[id] };
-        is_free
+        (node.op.accumulates() || byte_readers[of.index()].len() == 1)
             && only_there
             && (source.shape, source.ty) == (node.shape, node.ty)
             && draft.backend(of) == draft.backend(id)
             && source.op.is_executed()
             && !source.op.lives_in_kv()
             && !graph.outputs.contains(&of)
-    };
-    let input = *allowed.iter().find(takes_over)?;
-    let of = node.inputs[input];
-    let reason = if byte_readers[of.index()].len() == 1 { AliasReason::SoleReader } else { AliasReason::LastReader };
-    Some(Alias { of, input, step, reason })
+    })
 }

@@ -3,7 +3,7 @@
 //! Values that share bytes on purpose are one buffer with the union of their ranges. Scratch is a buffer that lives for one
 //! step. Each backend has one arena, and all strategies are tried on it so that their sizes can be told side by side.
 
-use super::Lifetimes;
+use super::{Lifetimes, Ordered};
 use crate::draft::{Backends, Draft};
 use crate::error::PlanError;
 use crate::fingerprint::Fingerprint;
@@ -16,6 +16,7 @@ use std::ops::Range;
 pub(crate) fn place(
     draft: Draft,
     lifetimes: Lifetimes,
+    ordered: &[Ordered],
     backends: &Backends,
     strategy: Strategy,
     source: Fingerprint,
@@ -35,7 +36,7 @@ pub(crate) fn place(
         let solve = |strategy| minfer_memplan::place(&shared.problem(alignment), strategy).map_err(failed);
         let naive = minfer_memplan::place(&alone.problem(alignment), Strategy::Naive).map_err(failed)?;
         let (pool, planned) = (solve(Strategy::Pool)?, solve(Strategy::Planned)?);
-        let figures = figures(&naive, &pool, &planned);
+        let figures = figures(&naive, &pool, &planned, ordered[index]);
         let (buffers, chosen) = match strategy {
             Strategy::Naive => (alone, naive),
             Strategy::Pool => (shared, pool),
@@ -82,13 +83,15 @@ fn fixed_place(draft: &Draft, id: NodeId) -> Place {
     }
 }
 
-fn figures(naive: &Placed, pool: &Placed, planned: &Placed) -> ArenaFigures {
+fn figures(naive: &Placed, pool: &Placed, planned: &Placed, ordered: Ordered) -> ArenaFigures {
     ArenaFigures {
         naive_bytes: naive.placement.height,
         pool_bytes: pool.placement.height,
         pool_buffers: pool.n_slots.unwrap_or(0),
         planned_bytes: planned.placement.height,
         lower_bound_bytes: planned.certificate.lower_bound.bytes,
+        given_order_bytes: ordered.given_bytes,
+        order_is_least: ordered.is_least,
     }
 }
 

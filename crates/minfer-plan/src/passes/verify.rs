@@ -1,105 +1,12 @@
 //! Verify: the independent checker. Takes a finished plan and the graph it was made from; gives the first fault; changes
-//! nothing and uses no result of the passes before it but the plan itself. Plain O(n²).
+//! nothing and uses no result of the passes before it but the plan itself. Plain walks over all steps and all values.
 
+use super::PlanFault;
 use crate::fingerprint::fingerprint;
 use crate::plan::{AliasReason, Place, Plan, Value};
 use minfer_graph::{Graph, Node, NodeId, Op};
+use std::collections::BTreeMap;
 use std::ops::Range;
-
-/// What is wrong with a plan.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum PlanFault {
-    /// The plan is another graph's.
-    #[error("the plan was made from graph {plan}, not from {graph}")]
-    WrongGraph {
-        /// Fingerprint in the plan.
-        plan: String,
-        /// Fingerprint of the graph.
-        graph: String,
-    },
-    /// Steps that are not exactly the nodes to run, in build order.
-    #[error("step {step} runs {got}, execution order demands {expected}")]
-    StepOrder {
-        /// Step.
-        step: usize,
-        /// Node demanded.
-        expected: String,
-        /// Node found.
-        got: String,
-    },
-    /// A live range that is too short or too long.
-    #[error("{node} is planned live for {got:?}, execution needs {expected:?}")]
-    Live {
-        /// Node.
-        node: String,
-        /// By the checker's count.
-        expected: Range<u32>,
-        /// In the plan.
-        got: Range<u32>,
-    },
-    /// A value without bytes, or in the wrong kind of place.
-    #[error("{node} lives at {got}, its operation demands {expected}")]
-    Place {
-        /// Node.
-        node: String,
-        /// What it must be.
-        expected: &'static str,
-        /// What it is.
-        got: String,
-    },
-    /// Bytes outside the arena, or not aligned.
-    #[error("{node}: bytes {offset}+{bytes} do not fit an arena of {arena_bytes} bytes aligned to {alignment}")]
-    Bounds {
-        /// Node or workspace.
-        node: String,
-        /// Offset.
-        offset: u64,
-        /// Length.
-        bytes: u64,
-        /// Size of the arena.
-        arena_bytes: u64,
-        /// Alignment.
-        alignment: u64,
-    },
-    /// Two values that live at once share bytes without a valid alias.
-    #[error("{a} and {b} share bytes while both live")]
-    Overlap {
-        /// One.
-        a: String,
-        /// The other.
-        b: String,
-    },
-    /// An alias that the graph does not allow.
-    #[error("{node} may not be written in place of {of}: {reason}")]
-    Alias {
-        /// The value written.
-        node: String,
-        /// The value overwritten.
-        of: String,
-        /// Why not.
-        reason: &'static str,
-    },
-    /// A node reads a value of another backend without a copy.
-    #[error("{node} reads {input}, which is on another backend")]
-    CrossBackend {
-        /// The reader.
-        node: String,
-        /// The value.
-        input: String,
-    },
-    /// The stated lower bound is not the sum of live bytes at its step.
-    #[error("arena {arena}: stated lower bound {stated} at step {step}, counted {counted}")]
-    LowerBound {
-        /// Arena.
-        arena: String,
-        /// In the certificate.
-        stated: u64,
-        /// Its step.
-        step: u64,
-        /// By the checker.
-        counted: u64,
-    },
-}
 
 /// Checks every promise of a plan against the graphs alone.
 pub fn verify_plan(plan: &Plan, source: &Graph) -> Result<(), PlanFault> {
@@ -107,7 +14,14 @@ pub fn verify_plan(plan: &Plan, source: &Graph) -> Result<(), PlanFault> {
     if plan.source != graph_print {
         return Err(PlanFault::WrongGraph { plan: plan.source.to_string(), graph: graph_print.to_string() });
     }
-    let checker = Checker { plan, graph: &plan.graph, step_of: steps_by_node(plan)? };
+    verify_promises(plan, source)
+}
+
+/// The same of a plan that was just made from this graph: that it is of no other goes without saying.
+pub(crate) fn verify_promises(plan: &Plan, source: &Graph) -> Result<(), PlanFault> {
+    let step_of = steps_by_node(plan)?;
+    kv_order(&plan.graph, source)?;
+    let checker = Checker { plan, graph: &plan.graph, step_of, reading_steps: reading_steps(plan) };
     for id in plan.graph.ids() {
         checker.lifetime(id)?;
         checker.placed(id)?;
@@ -138,10 +52,49 @@ fn steps_by_node(plan: &Plan) -> Result<Vec<Option<u32>>, PlanFault> {
     Ok(step_of)
 }
 
+/// Each layer's cells are written and read in the source graph's order: whatever the passes fused or moved.
+fn kv_order(planned: &Graph, source: &Graph) -> Result<(), PlanFault> {
+    let (got, expected) = (kv_accesses(planned), kv_accesses(source));
+    let words = |accesses: Option<&Vec<&str>>| accesses.map_or("nothing".to_string(), |words| words.join(", "));
+    for &layer in got.keys().chain(expected.keys()) {
+        let (got, expected) = (got.get(&layer), expected.get(&layer));
+        if got != expected {
+            return Err(PlanFault::KvOrder { layer, expected: words(expected), got: words(got) });
+        }
+    }
+    Ok(())
+}
+
+fn kv_accesses(graph: &Graph) -> BTreeMap<u32, Vec<&'static str>> {
+    let alive = graph.live_nodes();
+    let mut accesses: BTreeMap<u32, Vec<&str>> = BTreeMap::new();
+    for id in graph.ids().filter(|&id| alive[id.index()] && graph.node(id).op.is_executed()) {
+        let op = graph.node(id).op;
+        if let Some(layer) = op.kv_layer() {
+            accesses.entry(layer).or_default().push(if op.writes_kv() { "write" } else { "read" });
+        }
+    }
+    accesses
+}
+
+/// Of each node: the steps that read its bytes, ascending.
+fn reading_steps(plan: &Plan) -> Vec<Vec<u32>> {
+    let mut steps = vec![Vec::new(); plan.graph.nodes.len()];
+    for (at, step) in (0u32..).zip(&plan.steps) {
+        let node = plan.graph.node(step.node);
+        for (_, input) in node.inputs.iter().enumerate().filter(|(index, _)| node.op.reads_bytes(*index)) {
+            steps[input.index()].push(at);
+        }
+    }
+    steps.iter_mut().for_each(Vec::dedup);
+    steps
+}
+
 struct Checker<'a> {
     plan: &'a Plan,
     graph: &'a Graph,
     step_of: Vec<Option<u32>>,
+    reading_steps: Vec<Vec<u32>>,
 }
 
 impl Checker<'_> {
@@ -157,17 +110,8 @@ impl Checker<'_> {
         self.plan.value(id)
     }
 
-    /// Steps whose node reads the bytes of `id`, found by scanning all of them.
-    fn reading_steps(&self, id: NodeId) -> Vec<u32> {
-        let reads = |reader: &NodeId| {
-            let node = self.node(*reader);
-            node.inputs.iter().enumerate().any(|(index, input)| *input == id && node.op.reads_bytes(index))
-        };
-        self.plan.steps.iter().enumerate().filter(|(_, step)| reads(&step.node)).map(|(at, _)| at as u32).collect()
-    }
-
     fn lifetime(&self, id: NodeId) -> Result<(), PlanFault> {
-        let reading = self.reading_steps(id);
+        let reading = &self.reading_steps[id.index()];
         let n_steps = self.plan.steps.len() as u32;
         let is_output = self.graph.outputs.contains(&id);
         let op = &self.node(id).op;
@@ -225,7 +169,7 @@ impl Checker<'_> {
         let Some(alias) = self.value(id).alias else { return Ok(()) };
         let (node, of) = (self.node(id), alias.of);
         let source = self.node(of);
-        let reading = self.reading_steps(of);
+        let reading = &self.reading_steps[of.index()];
         let expected = if reading.len() == 1 { AliasReason::SoleReader } else { AliasReason::LastReader };
         let positions: Vec<usize> = (0..node.inputs.len()).filter(|&n| node.inputs[n] == of).collect();
         let allowed = node.op.in_place_inputs();
@@ -255,26 +199,30 @@ impl Checker<'_> {
         Err(PlanFault::Alias { node: self.name(id), of: self.name(of), reason })
     }
 
-    /// Every run of bytes in arenas, in whole units of the arena's alignment.
+    /// Every run of bytes in arenas, in whole units of the arena's alignment, in the order in which they begin to live.
     fn runs(&self) -> Vec<Run> {
         let mut runs = Vec::new();
         for id in self.graph.ids() {
             if let Place::Arena { offset, bytes } = self.value(id).place {
                 let (live, backend) = (self.value(id).live.clone(), self.plan.backends[id.index()].0);
                 let bytes = self.padded(backend, bytes);
-                runs.push(Run { backend, name: self.name(id), live, offset, bytes, node: Some(id) });
+                runs.push(Run { backend, live, offset, bytes, node: id, is_workspace: false });
             }
         }
-        for (at, step) in self.plan.steps.iter().enumerate() {
+        for (at, step) in (0u32..).zip(&self.plan.steps) {
             if let Some((offset, bytes)) = step.workspace {
-                let live = at as u32..at as u32 + 1;
                 let backend = self.plan.backends[step.node.index()].0;
                 let bytes = self.padded(backend, bytes);
-                let name = format!("workspace of {}", self.name(step.node));
-                runs.push(Run { backend, name, live, offset, bytes, node: None });
+                runs.push(Run { backend, live: at..at + 1, offset, bytes, node: step.node, is_workspace: true });
             }
         }
+        runs.sort_by_key(|run| run.live.start);
         runs
+    }
+
+    fn run_name(&self, run: &Run) -> String {
+        let name = self.name(run.node);
+        if run.is_workspace { format!("workspace of {name}") } else { name }
     }
 
     fn padded(&self, backend: u8, bytes: u64) -> u64 {
@@ -282,21 +230,23 @@ impl Checker<'_> {
         arena.map_or(bytes, |arena| bytes.next_multiple_of(arena.alignment))
     }
 
+    /// A walk through time: each run against those that still live when it begins.
     fn overlaps(&self) -> Result<(), PlanFault> {
         let runs = self.runs();
-        for (index, a) in runs.iter().enumerate() {
-            let arena = self.plan.arenas.iter().find(|arena| arena.backend.0 == a.backend);
+        let mut living: Vec<&Run> = Vec::new();
+        for run in &runs {
+            let arena = self.plan.arenas.iter().find(|arena| arena.backend.0 == run.backend);
             let (arena_bytes, alignment) = arena.map_or((0, 1), |arena| (arena.bytes, arena.alignment));
-            let inside = a.offset.checked_add(a.bytes).is_some_and(|end| end <= arena_bytes);
-            if !inside || !a.offset.is_multiple_of(alignment) {
-                let (node, offset, bytes) = (a.name.clone(), a.offset, a.bytes);
+            let inside = run.offset.checked_add(run.bytes).is_some_and(|end| end <= arena_bytes);
+            if !inside || !run.offset.is_multiple_of(alignment) {
+                let (node, offset, bytes) = (self.run_name(run), run.offset, run.bytes);
                 return Err(PlanFault::Bounds { node, offset, bytes, arena_bytes, alignment });
             }
-            for b in &runs[..index] {
-                if a.clashes(b) && !self.handed_over(a, b) {
-                    return Err(PlanFault::Overlap { a: b.name.clone(), b: a.name.clone() });
-                }
+            living.retain(|other| run.live.start < other.live.end);
+            if let Some(other) = living.iter().find(|other| run.clashes(other) && !self.handed_over(run, other)) {
+                return Err(PlanFault::Overlap { a: self.run_name(other), b: self.run_name(run) });
             }
+            living.push(run);
         }
         Ok(())
     }
@@ -304,9 +254,9 @@ impl Checker<'_> {
     /// Whether two clashing runs are a value and the one written in its place: they meet in that one step.
     fn handed_over(&self, a: &Run, b: &Run) -> bool {
         let takes_over = |new: &Run, old: &Run| {
-            let (Some(new_id), Some(old_id)) = (new.node, old.node) else { return false };
-            self.value(new_id).alias.is_some_and(|alias| {
-                alias.of == old_id && new.live.start == alias.step && old.live.end == alias.step + 1
+            let alias = self.value(new.node).alias.filter(|_| !new.is_workspace && !old.is_workspace);
+            alias.is_some_and(|alias| {
+                alias.of == old.node && new.live.start == alias.step && old.live.end == alias.step + 1
             })
         };
         takes_over(a, b) || takes_over(b, a)
@@ -337,11 +287,12 @@ impl Checker<'_> {
 
 struct Run {
     backend: u8,
-    name: String,
     live: Range<u32>,
     offset: u64,
     bytes: u64,
-    node: Option<NodeId>,
+    /// The node whose value or workspace it is.
+    node: NodeId,
+    is_workspace: bool,
 }
 
 impl Run {

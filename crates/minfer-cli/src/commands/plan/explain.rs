@@ -5,7 +5,7 @@ use super::{Planned, print};
 use crate::describe;
 use crate::output::{Table, mib};
 use minfer::{CacheType, Change, EngineConfig, Fusion, Owner, Strategy};
-use minfer_plan::{PlanRecord, summary_text};
+use minfer_plan::{PlanRecord, order_words, summary_text};
 use std::io::{self, Write};
 
 /// The peak, then the settings.
@@ -15,6 +15,10 @@ pub fn explain(out: &mut dyn Write, planned: &Planned<'_>) -> io::Result<()> {
     }
     let record = PlanRecord::new(&planned.blueprint.plan);
     write!(out, "{}", summary_text(&record))?;
+    for arena in &record.arenas {
+        let words = order_words(arena.given_order_bytes, arena.lower_bound_bytes, arena.order_is_least);
+        writeln!(out, "{}: {words}", arena.name)?;
+    }
     writeln!(out)?;
     let ledger = &planned.blueprint.ledger;
     let mut table = Table::new(&[1, 2, 3, 4]);
