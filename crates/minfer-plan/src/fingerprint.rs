@@ -17,7 +17,7 @@ impl fmt::Display for Fingerprint {
 pub fn fingerprint(graph: &Graph) -> Fingerprint {
     let mut hash = Fnv::default();
     hash.text(&format!("{:?}", graph.params));
-    hash.text(&format!("{:?}", graph.kv_cols));
+    hash.text(&format!("{:?}", graph.kv_layers));
     for node in &graph.nodes {
         hash.text(&format!("{:?}", node));
     }
