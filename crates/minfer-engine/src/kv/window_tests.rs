@@ -216,4 +216,9 @@ fn forks_keep_what_one_of_them_gave_back() {
     let freed = kv.append(b).unwrap().freed;
     assert_eq!(freed, [FreedCells { window: Some(BLOCK), cells: 0..BLOCK }]);
     assert_eq!(held(&kv, b), [(1, 1), (2, 0)], "the cells are in use again");
+    // A fork of nothing begins anew.
+    kv.release(b).unwrap();
+    let c = kv.fork(a, 0).unwrap();
+    kv.append(c).unwrap();
+    assert_eq!(held(&kv, c), [(0, 0)]);
 }
