@@ -19,6 +19,7 @@ fn planned(model: &minfer_engine::Model, backends: &Backends, fusion: Fusion) ->
     let params = GraphParams {
         kind: GraphKind::Prefill,
         token_capacity: 64,
+        batch_capacity: 64,
         output_capacity: 1,
         sequence_capacity: 1,
         n_ctx: 64,

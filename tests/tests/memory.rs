@@ -15,6 +15,7 @@ fn arena(model: &Model, backend: &dyn Backend, kind: GraphKind, n_tokens: u32, f
     let params = GraphParams {
         kind,
         token_capacity: n_tokens,
+        batch_capacity: n_tokens,
         output_capacity: 1,
         sequence_capacity: 1,
         n_ctx: 4096,

@@ -59,12 +59,16 @@ fn kv_size_change_is_an_error() {
     let mut allocator = GraphAllocator::new(vec![]);
     let mut params = config(64).graph_params(GraphKind::Decode, 0).unwrap();
     let id = minfer_backend::BackendId(0);
-    let first = allocator.kv(0, 32, &params, id, &mut backends).unwrap();
-    assert_eq!(allocator.kv(0, 32, &params, id, &mut backends).unwrap(), first, "made once");
+    let first = allocator.kv(0, KvLayer { cols: 32, window: None }, &params, id, &mut backends).unwrap();
+    assert_eq!(
+        allocator.kv(0, KvLayer { cols: 32, window: None }, &params, id, &mut backends).unwrap(),
+        first,
+        "made once"
+    );
     params.n_cells *= 2;
-    let error = allocator.kv(0, 32, &params, id, &mut backends).unwrap_err();
+    let error = allocator.kv(0, KvLayer { cols: 32, window: None }, &params, id, &mut backends).unwrap_err();
     assert!(matches!(error, EngineError::KvSizeChanged { layer: 0, .. }), "{error}");
-    let error = allocator.kv(0, 64, &params, id, &mut backends).unwrap_err();
+    let error = allocator.kv(0, KvLayer { cols: 64, window: None }, &params, id, &mut backends).unwrap_err();
     assert!(matches!(error, EngineError::KvSizeChanged { .. }), "{error}");
 }
 
@@ -109,6 +113,7 @@ fn bind(model: &Model, backends: &mut Backends, n_ctx: u32) -> (BoundPlan, minfe
     let params = GraphParams {
         kind: GraphKind::Decode,
         token_capacity: 1,
+        batch_capacity: 1,
         output_capacity: 1,
         sequence_capacity: 1,
         n_ctx,

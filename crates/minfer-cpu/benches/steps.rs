@@ -117,6 +117,7 @@ impl Bench {
         let params = GraphParams {
             kind: GraphKind::Prefill,
             token_capacity: tokens,
+            batch_capacity: tokens,
             output_capacity: 1,
             sequence_capacity: 1,
             n_ctx,

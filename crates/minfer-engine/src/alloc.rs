@@ -6,7 +6,7 @@
 
 use crate::error::EngineError;
 use minfer_backend::{Backend, BackendId, BufRef, HostBytes, KvPair, RegionId};
-use minfer_graph::{GraphParams, KvSide};
+use minfer_graph::{GraphParams, KvLayer, KvSide};
 use minfer_plan::{Owner, Plan};
 
 /// A layer's two regions, `kv.<layer>.k` and `kv.<layer>.v`.
@@ -16,6 +16,8 @@ pub struct KvRegions {
     pub backend: BackendId,
     /// Both regions as a step takes them.
     pub pair: KvPair,
+    /// The kind of layer.
+    pub window: Option<u32>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -67,12 +69,13 @@ impl GraphAllocator {
     pub fn kv(
         &mut self,
         layer: u32,
-        cols: u32,
+        KvLayer { cols, window }: KvLayer,
         params: &GraphParams,
         backend: BackendId,
         list: &mut BackendList,
     ) -> Result<KvRegions, EngineError> {
-        let bytes = crate::ledger::kv_region_bytes(params.n_cells, params.cache_type, cols);
+        let n_cells = params.n_cells_of(window);
+        let bytes = crate::ledger::kv_region_bytes(n_cells, params.cache_type, cols);
         let index = layer as usize;
         if let Some(regions) = self.kv.get(index).copied().flatten() {
             if regions.pair.k.len != bytes {
@@ -85,8 +88,8 @@ impl GraphAllocator {
         }
         let k = self.create(backend, bytes, list)?;
         let v = self.create(backend, bytes, list)?;
-        let pair = KvPair { k, v, ty: params.cache_type.value_type(), cols, n_cells: params.n_cells };
-        let regions = KvRegions { backend, pair };
+        let pair = KvPair { k, v, ty: params.cache_type.value_type(), cols, n_cells };
+        let regions = KvRegions { backend, pair, window };
         if self.kv.len() <= index {
             self.kv.resize(index + 1, None);
         }

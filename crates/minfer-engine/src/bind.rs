@@ -56,11 +56,11 @@ impl BoundPlan {
         for (index, arena) in arenas.iter_mut().enumerate() {
             *arena = allocator.arena(BackendId(index as u8), &plan, backends)?;
         }
-        let mut kv = vec![None; plan.graph.kv_cols.len()];
+        let mut kv = vec![None; plan.graph.kv_layers.len()];
         for (layer, regions) in kv.iter_mut().enumerate() {
             if let Some(backend) = plan.kv_backend(layer as u32) {
-                let cols = plan.graph.kv_cols[layer];
-                *regions = Some(allocator.kv(layer as u32, cols, &plan.graph.params, backend, backends)?);
+                let kv = plan.graph.kv_layers[layer];
+                *regions = Some(allocator.kv(layer as u32, kv, &plan.graph.params, backend, backends)?);
             }
         }
         let mut weights = Vec::new();

@@ -97,6 +97,7 @@ impl EngineConfig {
         Ok(GraphParams {
             kind,
             token_capacity,
+            batch_capacity: self.token_capacity(),
             output_capacity,
             sequence_capacity: self.n_sequences,
             n_ctx: self.n_ctx,

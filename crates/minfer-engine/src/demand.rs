@@ -55,10 +55,7 @@ impl Demand {
             }
             _ => weights().map(|weight| weight.source.len).sum(),
         };
-        let cell_bytes = |layer: u32| {
-            let cols = graph.kv_cols.get(layer as usize).copied().unwrap_or_default();
-            2 * graph.params.cache_type.value_type().row_bytes(cols)
-        };
+        let cell_bytes = |layer: u32| 2 * graph.params.cache_type.value_type().row_bytes(graph.kv_shape(layer).cols);
         if let (true, Some(layer)) = (kernel.op.writes_kv(), kernel.op.kv_layer()) {
             demand.kv_written_bytes = cell_bytes(layer) * u64::from(dims.n_tokens);
         }

@@ -8,14 +8,13 @@ use crate::cache::GraphCache;
 use crate::change::Replanner;
 use crate::config::EngineConfig;
 use crate::error::EngineError;
-use crate::kv::{KvCache, SequenceId};
+use crate::kv::{BlockCopy, FreedCells, KvCache, KvKind, SequenceId};
 use crate::load::Model;
 use crate::observe::Observer;
 use crate::poison::POISON;
 use minfer_backend::{Backend, BufRef, Capabilities, HostBytes};
 use minfer_graph::{KV_BLOCK_CELLS, KvSide};
 use minfer_plan::{Ledger, Owner};
-use std::ops::Range;
 use std::sync::Arc;
 
 /// A model ready to answer.
@@ -53,6 +52,9 @@ impl Engine {
         let replanner = Replanner { model: &model, config, backends: &capabilities };
         admit(&replanner, &blueprint, Levers::default())?;
         let figures = blueprint.figures();
+        let params = &blueprint.graph.params;
+        let kinds = blueprint.graph.kv_kinds().into_iter().map(|window| KvKind::new(params, window));
+        let kv = KvCache::new(kinds, config.n_sequences, config.n_ctx);
         let parts = model.file.parts().iter().map(|part| part.bytes() as HostBytes).collect();
         let mut allocator = GraphAllocator::new(parts);
         let mut cache = GraphCache::default();
@@ -64,7 +66,6 @@ impl Engine {
                 }
             }
         }
-        let kv = KvCache::new(config.n_cells()?, config.n_sequences, config.n_ctx);
         let ledger = blueprint.ledger;
         Ok(Self { model, config, backends, allocator, cache, kv, observers: Vec::new(), ledger, figures })
     }
@@ -135,20 +136,21 @@ impl Engine {
         Ok(self.kv.len(id)?)
     }
 
-    /// Forgets all but the first `len` positions.
+    /// Forgets all but the first `len` positions. Refused ([`KvError::WindowPassed`](crate::KvError::WindowPassed)) where
+    /// layers with a window have given cells back that the next token would see: then 0 is left, and reading again.
     pub fn cut_sequence(&mut self, id: SequenceId, len: u32) -> Result<(), EngineError> {
         let freed = self.kv.cut(id, len)?;
         self.poison_cells(&freed)
     }
 
     /// Spoils cells that nobody holds any more, if that is asked for: whoever still reads one is found out.
-    fn poison_cells(&mut self, freed: &[Range<u32>]) -> Result<(), EngineError> {
+    pub(crate) fn poison_cells(&mut self, freed: &[FreedCells]) -> Result<(), EngineError> {
         if !self.config.poison {
             return Ok(());
         }
         for (_, regions) in self.allocator.kv_layers() {
             let cell_bytes = regions.pair.ty.row_bytes(regions.pair.cols);
-            for cells in freed {
+            for FreedCells { cells, .. } in freed.iter().filter(|freed| freed.window == regions.window) {
                 let (offset, len) = (u64::from(cells.start) * cell_bytes, cells.len() as u64 * cell_bytes);
                 for region in [regions.pair.k, regions.pair.v] {
                     self.backends[region.backend.index()].fill(BufRef { offset, len, ..region }, POISON)?;
@@ -158,7 +160,7 @@ impl Engine {
         Ok(())
     }
 
-    /// A new sequence that shares the first `len` positions of another.
+    /// A new sequence that shares the first `len` positions of another. Refused as [`Engine::cut_sequence`] is.
     pub fn fork_sequence(&mut self, id: SequenceId, len: u32) -> Result<SequenceId, EngineError> {
         Ok(self.kv.fork(id, len)?)
     }
@@ -170,9 +172,9 @@ impl Engine {
         Ok(Some(()))
     }
 
-    /// Copies the cells of a block in every layer, before a sequence writes into the copy.
-    pub(crate) fn copy_block(&mut self, from: u32, to: u32) -> Result<(), EngineError> {
-        for (_, regions) in self.allocator.kv_layers() {
+    /// Copies the cells of a block in every layer of its kind, before a sequence writes into the copy.
+    pub(crate) fn copy_block(&mut self, BlockCopy { window, from, to }: BlockCopy) -> Result<(), EngineError> {
+        for (_, regions) in self.allocator.kv_layers().filter(|(_, regions)| regions.window == window) {
             for region in [regions.pair.k, regions.pair.v] {
                 let block_bytes = regions.pair.ty.row_bytes(regions.pair.cols) * u64::from(KV_BLOCK_CELLS);
                 let block = |index: u32| BufRef { offset: u64::from(index) * block_bytes, len: block_bytes, ..region };

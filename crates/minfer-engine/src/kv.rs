@@ -1,13 +1,16 @@
 //! Which sequence owns which KV cells. Takes appends, cuts and forks; gives block tables, cell numbers and the copies that
 //! keep shared blocks apart; must not know bytes or backends.
 //!
-//! Cells come in blocks of [`KV_BLOCK_CELLS`] that hold consecutive positions of a sequence. A block may belong to several
-//! sequences with a common prefix; whoever writes into a shared block first gets a copy of it. Every operation either
-//! succeeds whole or changes nothing.
+//! Cells come in blocks of [`KV_BLOCK_CELLS`](minfer_graph::KV_BLOCK_CELLS) that hold consecutive positions of a sequence.
+//! A block may belong to several sequences with a common prefix; whoever writes into a shared block first gets a copy of
+//! it. Layers with a window have cells of their own ([`KvKind`]), of which a sequence holds its latest blocks only: the
+//! oldest is given back when a new one would be too many. Every operation either succeeds whole or changes nothing.
 
-use minfer_graph::KV_BLOCK_CELLS;
-use std::collections::BTreeSet;
-use std::ops::Range;
+mod pool;
+
+use pool::{Held, Pool};
+
+pub use pool::{BlockCopy, FreedCells, KvKind};
 
 /// A sequence of one engine. A slot that is used again gets another generation, so that an id of a released sequence never
 /// means its successor.
@@ -55,28 +58,36 @@ pub enum KvError {
         /// Length named.
         got: u32,
     },
+    /// Positions that layers with a window hold no more.
+    #[error(
+        "sequence {sequence} can be cut to 0 or to {least} positions and more, not to {got}: its windows have passed"
+    )]
+    WindowPassed {
+        /// Sequence.
+        sequence: u32,
+        /// Least length but 0.
+        least: u32,
+        /// Length named.
+        got: u32,
+    },
 }
 
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 struct Sequence {
-    blocks: Vec<u32>,
     len: u32,
+    /// By kind.
+    held: Vec<Held>,
 }
 
-/// A block whose cells must be copied before the step that writes into the copy.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct BlockCopy {
-    /// Block to copy from.
-    pub from: u32,
-    /// Block to copy to.
-    pub to: u32,
-}
-
-/// Positions won by an append.
+/// A position won by an append.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Appended {
-    /// First position.
+    /// The position.
     pub position: u32,
+    /// Its cell in the layers of each kind.
+    pub cells: Vec<u32>,
+    /// Cells of positions that left their window.
+    pub freed: Vec<FreedCells>,
     /// Copies to make first.
     pub copies: Vec<BlockCopy>,
 }
@@ -85,36 +96,38 @@ pub struct Appended {
 #[derive(Debug)]
 pub struct KvCache {
     n_ctx: u32,
-    users: Vec<u32>,
-    free: BTreeSet<u32>,
+    pools: Vec<Pool>,
     sequences: Vec<Option<Sequence>>,
     /// Of the sequence that has, or will next have, each slot.
     generations: Vec<u32>,
 }
 
 impl KvCache {
-    /// A cache of `n_cells` cells (whole blocks) for up to `n_sequences` sequences of `n_ctx` positions.
-    pub fn new(n_cells: u32, n_sequences: u32, n_ctx: u32) -> Self {
-        let n_blocks = n_cells / KV_BLOCK_CELLS;
+    /// A cache of these kinds of layers for up to `n_sequences` sequences of `n_ctx` positions.
+    pub fn new(kinds: impl IntoIterator<Item = KvKind>, n_sequences: u32, n_ctx: u32) -> Self {
         Self {
             n_ctx,
-            users: vec![0; n_blocks as usize],
-            free: (0..n_blocks).collect(),
+            pools: kinds.into_iter().map(Pool::new).collect(),
             sequences: vec![None; n_sequences as usize],
             generations: vec![0; n_sequences as usize],
         }
+    }
+
+    /// The kinds of layers.
+    pub fn kinds(&self) -> impl Iterator<Item = KvKind> + '_ {
+        self.pools.iter().map(|pool| pool.kind)
     }
 
     /// A new, empty sequence.
     pub fn create(&mut self) -> Result<SequenceId, KvError> {
         let limit = self.sequences.len() as u32;
         let slot = self.sequences.iter().position(Option::is_none).ok_or(KvError::NoSequence { limit })?;
-        self.sequences[slot] = Some(Sequence::default());
+        self.sequences[slot] = Some(Sequence { len: 0, held: vec![Held::default(); self.pools.len()] });
         Ok(SequenceId { slot: slot as u32, generation: self.generations[slot] })
     }
 
     /// Gives a sequence's cells back; those that nobody holds any more are returned.
-    pub fn release(&mut self, id: SequenceId) -> Result<Vec<Range<u32>>, KvError> {
+    pub fn release(&mut self, id: SequenceId) -> Result<Vec<FreedCells>, KvError> {
         let freed = self.cut(id, 0)?;
         self.sequences[id.slot as usize] = None;
         self.generations[id.slot as usize] = id.generation.wrapping_add(1);
@@ -127,130 +140,88 @@ impl KvCache {
     }
 
     /// Keeps the first `len` positions and frees the tail. The cells that nobody holds any more are returned.
-    pub fn cut(&mut self, id: SequenceId, len: u32) -> Result<Vec<Range<u32>>, KvError> {
-        let sequence = self.sequence(id)?;
-        if len > sequence.len {
-            return Err(KvError::BeyondEnd { sequence: id.slot, len: sequence.len, got: len });
-        }
-        let keep = len.div_ceil(KV_BLOCK_CELLS) as usize;
-        let old_len = sequence.len;
-        let dropped = self.sequence_mut(id)?.blocks.split_off(keep);
-        self.sequence_mut(id)?.len = len;
+    ///
+    /// Where layers have a window, only the latest blocks are there: [`KvError::WindowPassed`] for a length whose next token
+    /// would see others. From its greatest length a sequence can always be cut by as many positions as a batch has tokens.
+    pub fn cut(&mut self, id: SequenceId, len: u32) -> Result<Vec<FreedCells>, KvError> {
+        self.check_prefix(id, len)?;
         let mut freed = Vec::new();
-        let kept = self.sequence(id)?.blocks.last().copied();
-        if let Some(block) = kept.filter(|&block| self.users[block as usize] == 1) {
-            let used =
-                |len: u32| block * KV_BLOCK_CELLS + (len - (keep as u32 - 1) * KV_BLOCK_CELLS).min(KV_BLOCK_CELLS);
-            freed.push(used(len)..used(old_len));
-        }
-        for block in dropped {
-            self.unuse(block);
-            if self.users[block as usize] == 0 {
-                freed.push(block * KV_BLOCK_CELLS..(block + 1) * KV_BLOCK_CELLS);
+        if let Some(sequence) = &mut self.sequences[id.slot as usize] {
+            let old_len = std::mem::replace(&mut sequence.len, len);
+            for (pool, held) in self.pools.iter_mut().zip(&mut sequence.held) {
+                pool.cut(held, old_len, len, &mut freed);
             }
         }
-        freed.retain(|cells| !cells.is_empty());
         Ok(freed)
     }
 
     /// A new sequence with the first `len` positions of another; their cells are shared until one of the two writes.
     pub fn fork(&mut self, id: SequenceId, len: u32) -> Result<SequenceId, KvError> {
+        let held = self.check_prefix(id, len)?.held.clone();
+        let fork = self.create()?;
+        let held = self.pools.iter_mut().zip(&held).map(|(pool, held)| pool.share(held, len)).collect();
+        self.sequences[fork.slot as usize] = Some(Sequence { len, held });
+        Ok(fork)
+    }
+
+    /// Adds a position at a sequence's end. The caller makes the copies before it writes the new cell.
+    pub fn append(&mut self, id: SequenceId) -> Result<Appended, KvError> {
+        let sequence = self.sequence(id)?;
+        let position = sequence.len;
+        if position >= self.n_ctx {
+            return Err(KvError::ContextFull { position: u64::from(position), n_ctx: self.n_ctx });
+        }
+        for (pool, held) in self.pools.iter().zip(&sequence.held) {
+            let (needed, free) = (pool.needed(held, position), pool.free_blocks());
+            if needed > free {
+                return Err(KvError::NoBlocks { needed, free });
+            }
+        }
+        let mut appended = Appended { position, ..Appended::default() };
+        if let Some(sequence) = &mut self.sequences[id.slot as usize] {
+            sequence.len += 1;
+            for (pool, held) in self.pools.iter_mut().zip(&mut sequence.held) {
+                pool.append(held, position, &mut appended);
+            }
+        }
+        Ok(appended)
+    }
+
+    /// By kind of layer the blocks that a sequence holds, each with its place: that of block `i` has the positions
+    /// `32 i .. 32 (i + 1)`.
+    pub fn blocks(
+        &self,
+        id: SequenceId,
+    ) -> Result<impl Iterator<Item = impl Iterator<Item = (u32, u32)> + use<'_>> + use<'_>, KvError> {
+        Ok(self.sequence(id)?.held.iter().map(|held| (held.first..).zip(held.blocks.iter().copied())))
+    }
+
+    /// Blocks that nobody owns, by kind.
+    pub fn free_blocks(&self) -> impl Iterator<Item = usize> + '_ {
+        self.pools.iter().map(Pool::free_blocks)
+    }
+
+    /// The sequence, if a token after its first `len` positions would find all that it sees.
+    fn check_prefix(&self, id: SequenceId, len: u32) -> Result<&Sequence, KvError> {
         let sequence = self.sequence(id)?;
         if len > sequence.len {
             return Err(KvError::BeyondEnd { sequence: id.slot, len: sequence.len, got: len });
         }
-        let blocks = sequence.blocks[..len.div_ceil(KV_BLOCK_CELLS) as usize].to_vec();
-        let fork = self.create()?;
-        for &block in &blocks {
-            self.users[block as usize] += 1;
+        let least = self.pools.iter().zip(&sequence.held).map(|(pool, held)| pool.least_len(held)).max().unwrap_or(0);
+        if len > 0 && len < least {
+            return Err(KvError::WindowPassed { sequence: id.slot, least, got: len });
         }
-        *self.sequence_mut(fork)? = Sequence { blocks, len };
-        Ok(fork)
-    }
-
-    /// Adds `n` positions at a sequence's end. The caller makes the copies before it writes the new cells.
-    pub fn append(&mut self, id: SequenceId, n: u32) -> Result<Appended, KvError> {
-        let sequence = self.sequence(id)?;
-        let position = sequence.len;
-        let end = u64::from(position) + u64::from(n);
-        if end > u64::from(self.n_ctx) {
-            return Err(KvError::ContextFull { position: u64::from(self.n_ctx), n_ctx: self.n_ctx });
-        }
-        let have = sequence.blocks.len();
-        let added = (end as u32).div_ceil(KV_BLOCK_CELLS) as usize - have;
-        let partial = !position.is_multiple_of(KV_BLOCK_CELLS) && n > 0;
-        let shared = partial.then(|| sequence.blocks[have - 1]).filter(|&block| self.users[block as usize] > 1);
-        let needed = added + usize::from(shared.is_some());
-        if needed > self.free.len() {
-            return Err(KvError::NoBlocks { needed, free: self.free.len() });
-        }
-        let mut copies = Vec::new();
-        if let Some(from) = shared {
-            let to = self.take_block();
-            self.unuse(from);
-            self.sequence_mut(id)?.blocks[have - 1] = to;
-            copies.push(BlockCopy { from, to });
-        }
-        for _ in 0..added {
-            let block = self.take_block();
-            self.sequence_mut(id)?.blocks.push(block);
-        }
-        self.sequence_mut(id)?.len = end as u32;
-        Ok(Appended { position, copies })
-    }
-
-    /// The cell of a position that the sequence holds.
-    pub fn cell(&self, id: SequenceId, position: u32) -> Result<u32, KvError> {
-        let sequence = self.sequence(id)?;
-        if position >= sequence.len {
-            return Err(KvError::BeyondEnd { sequence: id.slot, len: sequence.len, got: position });
-        }
-        let block = sequence.blocks[(position / KV_BLOCK_CELLS) as usize];
-        Ok(block * KV_BLOCK_CELLS + position % KV_BLOCK_CELLS)
-    }
-
-    /// The blocks of a sequence, in order of position.
-    pub fn blocks(&self, id: SequenceId) -> Result<&[u32], KvError> {
-        Ok(&self.sequence(id)?.blocks)
-    }
-
-    /// Blocks that nobody owns.
-    pub fn free_blocks(&self) -> usize {
-        self.free.len()
+        Ok(sequence)
     }
 
     fn sequence(&self, id: SequenceId) -> Result<&Sequence, KvError> {
-        self.check(id)?;
-        self.sequences.get(id.slot as usize).and_then(Option::as_ref).ok_or(KvError::UnknownSequence(id.slot))
-    }
-
-    fn sequence_mut(&mut self, id: SequenceId) -> Result<&mut Sequence, KvError> {
-        self.check(id)?;
-        self.sequences.get_mut(id.slot as usize).and_then(Option::as_mut).ok_or(KvError::UnknownSequence(id.slot))
-    }
-
-    fn check(&self, id: SequenceId) -> Result<(), KvError> {
-        match self.generations.get(id.slot as usize) {
-            Some(&generation) if generation == id.generation => Ok(()),
-            _ => Err(KvError::UnknownSequence(id.slot)),
-        }
-    }
-
-    /// The lowest free block, so that a lone sequence fills the cache in order. The caller has counted the free ones.
-    fn take_block(&mut self) -> u32 {
-        let block = self.free.pop_first().unwrap_or_default();
-        self.users[block as usize] = 1;
-        block
-    }
-
-    fn unuse(&mut self, block: u32) {
-        let users = &mut self.users[block as usize];
-        *users -= 1;
-        if *users == 0 {
-            self.free.insert(block);
-        }
+        let of_id = self.generations.get(id.slot as usize) == Some(&id.generation);
+        let sequence = self.sequences.get(id.slot as usize).filter(|_| of_id).and_then(Option::as_ref);
+        sequence.ok_or(KvError::UnknownSequence(id.slot))
     }
 }
 
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod window_tests;

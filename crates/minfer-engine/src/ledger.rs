@@ -5,7 +5,7 @@
 use crate::blueprint::CapabilityList;
 use crate::config::EngineConfig;
 use crate::load::Model;
-use minfer_graph::{CacheType, GraphParams, KV_BLOCK_CELLS, Op};
+use minfer_graph::{CacheType, Graph, KV_BLOCK_CELLS, KvLayer, Op};
 use minfer_plan::{Ledger, Owner, Place, Plan};
 
 /// Bytes of a node in a bound plan: the node, its value, its planned and its bound step, names and operand lists.
@@ -19,7 +19,7 @@ const N_GRAPHS: u64 = 2;
 pub(crate) fn ledger(model: &Model, config: &EngineConfig, plan: &Plan, backends: &CapabilityList) -> Ledger {
     let mut ledger = Ledger::default();
     weights(&mut ledger, model);
-    kv(&mut ledger, model, &plan.graph.params);
+    kv(&mut ledger, &plan.graph);
     arenas(&mut ledger, plan);
     let n_tokens = model.tokenizer.n_vocab();
     let tokenizer = model.tokenizer.heap_bytes() as u64;
@@ -28,7 +28,7 @@ pub(crate) fn ledger(model: &Model, config: &EngineConfig, plan: &Plan, backends
         let name = format!("workers of {}", caps.name());
         ledger.add(Owner::Threads, name, "scratch and stacks", caps.fixed_bytes());
     }
-    host(&mut ledger, model, &plan.graph.params);
+    host(&mut ledger, model, &plan.graph);
     graphs(&mut ledger, model, plan);
     if config.program_bytes > 0 {
         ledger.add(Owner::Program, "program", "code, stacks and fixed heap", config.program_bytes);
@@ -59,38 +59,33 @@ fn weights(ledger: &mut Ledger, model: &Model) {
     }
 }
 
-/// Layers of one kind: with the same window, or none, and the same width.
-struct LayerKind {
-    window: Option<u32>,
-    cols: u32,
-    n_layers: u64,
-}
-
-fn kv(ledger: &mut Ledger, model: &Model, params: &GraphParams) {
-    let mut kinds: Vec<LayerKind> = Vec::new();
-    for (layer, cols) in (0..).zip(minfer_model::kv_cols(&model.spec)) {
-        let window = model.spec.window_of(layer).map(|window| window.n_tokens);
-        match kinds.iter_mut().find(|kind| (kind.window, kind.cols) == (window, cols)) {
-            Some(kind) => kind.n_layers += 1,
-            None => kinds.push(LayerKind { window, cols, n_layers: 1 }),
+fn kv(ledger: &mut Ledger, graph: &Graph) {
+    // Layers with the same window, or none, and the same width.
+    let mut kinds: Vec<(KvLayer, u64)> = Vec::new();
+    for &layer in &graph.kv_layers {
+        match kinds.iter_mut().find(|(kind, _)| *kind == layer) {
+            Some((_, n_layers)) => *n_layers += 1,
+            None => kinds.push((layer, 1)),
         }
     }
-    for LayerKind { window, cols, n_layers } in kinds {
-        let ty = params.cache_type.value_type();
-        let mut detail = format!("{n_layers} layers × 2 × {} cells × {cols} {ty}", params.n_cells);
+    let params = &graph.params;
+    for (KvLayer { cols, window }, n_layers) in kinds {
+        let (n_cells, ty) = (params.n_cells_of(window), params.cache_type.value_type());
+        let mut detail = format!("{n_layers} layers × 2 × {n_cells} cells × {cols} {ty}");
         let name = match window {
             None => "KV cache, full attention".into(),
             Some(n_tokens) => {
-                detail.push_str("; kept for the whole context");
+                detail.push_str("; the window and a batch");
                 format!("KV cache, window of {n_tokens}")
             }
         };
-        let region_bytes = kv_region_bytes(params.n_cells, params.cache_type, cols);
+        let region_bytes = kv_region_bytes(n_cells, params.cache_type, cols);
         ledger.add(Owner::Kv, name, detail, region_bytes.saturating_mul(2 * n_layers));
     }
-    // Per block its users, its place among the free ones and in its sequence; per cell the id a session remembers.
-    let (n_cells, n_blocks) = (u64::from(params.n_cells), u64::from(params.n_cells / KV_BLOCK_CELLS));
-    ledger.add(Owner::Host, "KV bookkeeping", format!("{n_blocks} blocks"), n_blocks * 16 + n_cells * 4);
+    // Per block its users, its place among the free ones and in its sequence; per position the id a session remembers.
+    let blocks = graph.kv_kinds().into_iter().map(|window| u64::from(params.n_cells_of(window) / KV_BLOCK_CELLS));
+    let (n_blocks, n_positions): (u64, _) = (blocks.sum(), u64::from(params.n_cells));
+    ledger.add(Owner::Host, "KV bookkeeping", format!("{n_blocks} blocks"), n_blocks * 16 + n_positions * 4);
 }
 
 fn arenas(ledger: &mut Ledger, plan: &Plan) {
@@ -111,7 +106,8 @@ fn arenas(ledger: &mut Ledger, plan: &Plan) {
     }
 }
 
-fn host(ledger: &mut Ledger, model: &Model, params: &GraphParams) {
+fn host(ledger: &mut Ledger, model: &Model, graph: &Graph) {
+    let params = &graph.params;
     let (n_vocab, n_outputs) = (u64::from(model.spec.n_vocab), u64::from(params.output_capacity));
     // The rows of a step are read while a session still has those of the step before.
     let logits = 2 * n_outputs * n_vocab * 4;
@@ -120,8 +116,9 @@ fn host(ledger: &mut Ledger, model: &Model, params: &GraphParams) {
     let candidates = n_sequences * n_vocab * 8;
     ledger.add(Owner::Host, "sampling", format!("{n_sequences} × {n_vocab} candidates"), candidates);
     // Numbers, then their bytes; a growing list may take twice its length.
+    let (n_kinds, n_tokens) = (graph.kv_kinds().len() as u64, u64::from(params.token_capacity));
     let table = n_sequences * u64::from(params.blocks_per_sequence());
-    let numbers = 5 * u64::from(params.token_capacity) + table;
+    let numbers = 4 * n_tokens + n_kinds * (n_tokens + table);
     ledger.add(Owner::Host, "inputs", format!("{numbers} numbers"), numbers * 4 * 3);
 }
 

@@ -42,7 +42,7 @@ pub use demand::{Demand, Reach};
 pub use engine::Engine;
 pub use error::EngineError;
 pub use fit::{Fit, Fitted, fit};
-pub use kv::{KvCache, KvError, SequenceId};
+pub use kv::{KvCache, KvError, KvKind, SequenceId};
 pub use load::Model;
 pub use observe::{Observer, RunView};
 pub use sampling::{Sampler, SamplerError, SamplingParams};

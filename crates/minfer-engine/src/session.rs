@@ -2,7 +2,7 @@
 
 use crate::engine::Engine;
 use crate::error::EngineError;
-use crate::kv::SequenceId;
+use crate::kv::{KvError, SequenceId};
 use crate::sampling::Sampler;
 use crate::step::BatchToken;
 use std::ops::ControlFlow;
@@ -95,12 +95,19 @@ impl Session {
         engine.release_sequence(self.sequence)
     }
 
-    /// Forgets all but the first `len` ids.
-    pub fn cut(&mut self, engine: &mut Engine, len: usize) -> Result<(), EngineError> {
-        let len = len.min(self.tokens.len());
-        engine.cut_sequence(self.sequence, len as u32)?;
+    /// Forgets all but the first `len` ids and gives how many are left: all those, or none where layers with a window no
+    /// longer hold what the next token would see. Whoever goes on reads what is missing again.
+    pub fn cut(&mut self, engine: &mut Engine, len: usize) -> Result<usize, EngineError> {
+        let mut len = len.min(self.tokens.len());
+        match engine.cut_sequence(self.sequence, len as u32) {
+            Err(EngineError::Kv(KvError::WindowPassed { .. })) => {
+                len = 0;
+                engine.cut_sequence(self.sequence, 0)?;
+            }
+            cut => cut?,
+        }
         self.tokens.truncate(len);
-        Ok(())
+        Ok(len)
     }
 
     /// Reads ids and gives the logits after the last one; `None` when `progress` said stop.

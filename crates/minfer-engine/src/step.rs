@@ -4,11 +4,11 @@
 use crate::blueprint::graph_params;
 use crate::engine::Engine;
 use crate::error::EngineError;
-use crate::kv::SequenceId;
+use crate::kv::{KvKind, SequenceId};
 use crate::observe::{Observer, RunView};
 use crate::poison::Poison;
 use crate::scheduler::Scheduler;
-use minfer_graph::{BatchDims, GraphKind, GraphParams, KV_BLOCK_CELLS};
+use minfer_graph::{BatchDims, GraphKind, GraphParams};
 use minfer_model::{build_graph, input};
 use minfer_plan::{PlanOptions, plan};
 use std::sync::Arc;
@@ -45,15 +45,25 @@ impl Logits {
     }
 }
 
+/// In a block table where a sequence has no block.
+const NO_BLOCK: i32 = -1;
+
 /// The contents of a graph's inputs for one batch.
 #[derive(Default)]
 struct BatchInputs {
     token_ids: Vec<i32>,
     positions: Vec<i32>,
-    cells: Vec<i32>,
     sequence_rows: Vec<i32>,
-    block_table: Vec<i32>,
     output_rows: Vec<i32>,
+    /// By kind of layer.
+    kv: Vec<KvInputs>,
+}
+
+/// Where the layers of a kind keep the batch's tokens, and those before.
+struct KvInputs {
+    window: Option<u32>,
+    cells: Vec<i32>,
+    block_table: Vec<i32>,
 }
 
 impl Engine {
@@ -121,12 +131,19 @@ impl Engine {
 
     /// Gives every token its position and cell, makes the copies that keep shared blocks apart, and fills the inputs.
     fn take_cells(&mut self, batch: &[BatchToken], params: &GraphParams) -> Result<BatchInputs, EngineError> {
-        let mut inputs = BatchInputs::default();
+        let width = params.blocks_per_sequence() as usize;
+        let kv_inputs = |kind: KvKind| KvInputs {
+            window: kind.window,
+            cells: Vec::with_capacity(batch.len()),
+            block_table: vec![NO_BLOCK; params.sequence_capacity as usize * width],
+        };
+        let mut inputs = BatchInputs { kv: self.kv.kinds().map(kv_inputs).collect(), ..BatchInputs::default() };
         let mut rows: Vec<SequenceId> = Vec::new();
         for (index, token) in batch.iter().enumerate() {
-            let appended = self.kv.append(token.sequence, 1)?;
+            let appended = self.kv.append(token.sequence)?;
+            self.poison_cells(&appended.freed)?;
             for copy in appended.copies {
-                self.copy_block(copy.from, copy.to)?;
+                self.copy_block(copy)?;
             }
             let row = rows.iter().position(|sequence| *sequence == token.sequence).unwrap_or_else(|| {
                 rows.push(token.sequence);
@@ -134,20 +151,21 @@ impl Engine {
             });
             inputs.token_ids.push(token.token as i32);
             inputs.positions.push(appended.position as i32);
-            inputs.cells.push(self.kv.cell(token.sequence, appended.position)? as i32);
+            for (kv, cell) in inputs.kv.iter_mut().zip(appended.cells) {
+                kv.cells.push(cell as i32);
+            }
             inputs.sequence_rows.push(row as i32);
             if token.output {
                 inputs.output_rows.push(index as i32);
             }
         }
-        let width = params.blocks_per_sequence() as usize;
-        inputs.block_table = vec![-1; params.sequence_capacity as usize * width];
         for (row, sequence) in rows.into_iter().enumerate() {
-            for (column, &block) in self.kv.blocks(sequence)?.iter().enumerate() {
-                inputs.block_table[row * width + column] = block as i32;
+            for (kv, blocks) in inputs.kv.iter_mut().zip(self.kv.blocks(sequence)?) {
+                for (column, block) in blocks {
+                    kv.block_table[row * width + column as usize] = block as i32;
+                }
             }
         }
-        debug_assert!(params.n_cells.is_multiple_of(KV_BLOCK_CELLS));
         Ok(inputs)
     }
 
@@ -190,15 +208,21 @@ impl Engine {
     }
 }
 
+impl KvInputs {
+    fn by_name(&self) -> [(&'static str, &[i32]); 2] {
+        let [cells, block_table] = input::of_kind(self.window);
+        [(cells, &self.cells), (block_table, &self.block_table)]
+    }
+}
+
 impl BatchInputs {
-    fn by_name(&self) -> [(&'static str, &[i32]); 6] {
-        [
-            (input::TOKEN_IDS, &self.token_ids),
-            (input::POSITIONS, &self.positions),
-            (input::CELLS, &self.cells),
-            (input::SEQUENCE_ROWS, &self.sequence_rows),
-            (input::BLOCK_TABLE, &self.block_table),
-            (input::OUTPUT_ROWS, &self.output_rows),
-        ]
+    fn by_name(&self) -> impl Iterator<Item = (&'static str, &[i32])> {
+        let of_batch = [
+            (input::TOKEN_IDS, &self.token_ids[..]),
+            (input::POSITIONS, &self.positions[..]),
+            (input::SEQUENCE_ROWS, &self.sequence_rows[..]),
+            (input::OUTPUT_ROWS, &self.output_rows[..]),
+        ];
+        of_batch.into_iter().chain(self.kv.iter().flat_map(KvInputs::by_name))
     }
 }

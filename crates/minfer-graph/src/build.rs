@@ -1,7 +1,7 @@
 //! Building a graph node by node. Takes operations and names; gives a [`Graph`] whose every node obeys the shape rules;
 //! must not know architectures.
 
-use crate::graph::{Graph, GraphError, Node, NodeId, Weight, WeightId};
+use crate::graph::{Graph, GraphError, KvLayer, Node, NodeId, Weight, WeightId};
 use crate::infer::infer_output;
 use crate::op::Op;
 use crate::params::GraphParams;
@@ -29,15 +29,20 @@ pub struct GraphBuilder {
 }
 
 impl GraphBuilder {
-    /// An empty graph; `kv_cols` are the columns of a KV cell, layer by layer.
-    pub fn new(params: GraphParams, kv_cols: Vec<u32>) -> Self {
-        let graph = Graph { params, nodes: Vec::new(), weights: Vec::new(), outputs: Vec::new(), kv_cols };
+    /// An empty graph; `kv_layers` is what each layer caches.
+    pub fn new(params: GraphParams, kv_layers: Vec<KvLayer>) -> Self {
+        let graph = Graph { params, nodes: Vec::new(), weights: Vec::new(), outputs: Vec::new(), kv_layers };
         Self { graph, weight_ids: HashMap::new() }
     }
 
     /// What the graph is built for.
     pub fn params(&self) -> &GraphParams {
         &self.graph.params
+    }
+
+    /// See [`Graph::kv_kinds`].
+    pub fn kv_kinds(&self) -> Vec<Option<u32>> {
+        self.graph.kv_kinds()
     }
 
     /// The shape of a value.
@@ -65,11 +70,7 @@ impl GraphBuilder {
 
     /// Appends a node; its shape and type follow from the rules.
     pub fn push(&mut self, spec: NodeSpec<'_>) -> Result<NodeId, GraphError> {
-        let cols = match spec.op.kv_layer() {
-            Some(layer) => self.graph.kv_cols.get(layer as usize).copied().unwrap_or(0),
-            None => 0,
-        };
-        let stated = (Shape::new(crate::Rows::Fixed(0), cols), ValueType::F32);
+        let stated = (Shape::new(crate::Rows::Fixed(0), 0), ValueType::F32);
         let mut node = Node {
             op: spec.op,
             name: spec.name,
@@ -96,6 +97,7 @@ impl GraphBuilder {
 pub(crate) fn infer_node(graph: &Graph, node: &Node) -> Result<(Shape, ValueType), GraphError> {
     let inputs: Vec<_> = node.inputs.iter().map(|&id| (graph.node(id).shape, graph.node(id).ty)).collect();
     let weights: Vec<_> = node.weights.iter().map(|id| &graph.weights[id.index()]).collect();
-    infer_output(&node.op, &inputs, &weights, &graph.params, (node.shape, node.ty))
+    let kv = node.op.kv_layer().map_or(Shape::new(crate::Rows::Fixed(0), 0), |layer| graph.kv_shape(layer));
+    infer_output(&node.op, &inputs, &weights, &graph.params, kv, (node.shape, node.ty))
         .map_err(|error| GraphError::Operands { node: node.name.clone(), error })
 }

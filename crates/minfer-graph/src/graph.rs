@@ -4,7 +4,7 @@
 use crate::infer::InferError;
 use crate::op::Op;
 use crate::params::GraphParams;
-use crate::types::{Shape, ValueType};
+use crate::types::{Rows, Shape, ValueType};
 use minfer_gguf::DType;
 use serde::Serialize;
 
@@ -75,6 +75,15 @@ pub struct Node {
     pub ty: ValueType,
 }
 
+/// What a layer caches. Layers with the same window are of one kind: they hold the same positions, and share the block table.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct KvLayer {
+    /// Columns of one cell in the K (and in the V) region.
+    pub cols: u32,
+    /// The latest positions that a token sees; all when absent. Cells that nobody will see again are given to others.
+    pub window: Option<u32>,
+}
+
 /// Nodes in build order, which is the order they run in.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Graph {
@@ -86,8 +95,8 @@ pub struct Graph {
     pub weights: Vec<Weight>,
     /// Values read after the last step.
     pub outputs: Vec<NodeId>,
-    /// Columns of one cell in the K (and in the V) region of each layer; the index is the layer.
-    pub kv_cols: Vec<u32>,
+    /// What each layer caches; the index is the layer.
+    pub kv_layers: Vec<KvLayer>,
 }
 
 impl Graph {
@@ -137,6 +146,22 @@ impl Graph {
     /// Inputs by name, in build order.
     pub fn inputs(&self) -> impl Iterator<Item = NodeId> + '_ {
         self.ids().filter(|&id| matches!(self.node(id).op, Op::Input))
+    }
+
+    /// The K (and the V) region of a layer; without cells for a layer that does not exist.
+    pub fn kv_shape(&self, layer: u32) -> Shape {
+        match self.kv_layers.get(layer as usize) {
+            Some(kv) => Shape::new(Rows::Fixed(self.params.n_cells_of(kv.window)), kv.cols),
+            None => Shape::new(Rows::Fixed(0), 0),
+        }
+    }
+
+    /// The kinds of layers, each once: by their window, first those that see everything.
+    pub fn kv_kinds(&self) -> Vec<Option<u32>> {
+        let mut kinds: Vec<Option<u32>> = self.kv_layers.iter().map(|layer| layer.window).collect();
+        kinds.sort_unstable();
+        kinds.dedup();
+        kinds
     }
 
     /// Bytes of a node's value in the largest batch.
@@ -228,5 +253,17 @@ pub enum GraphError {
         expected: Option<u32>,
         /// Columns of the operand.
         got: u32,
+    },
+    /// A layer's attention has another window than the layer's cache is held for.
+    #[error("node {node}: layer {layer} keeps {expected:?} positions, its attention sees {got:?} (none: all)")]
+    KvWindow {
+        /// The node.
+        node: String,
+        /// Layer.
+        layer: u32,
+        /// Window stated in the graph.
+        expected: Option<u32>,
+        /// Window of the attention.
+        got: Option<u32>,
     },
 }

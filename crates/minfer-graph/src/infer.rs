@@ -46,17 +46,18 @@ pub enum InferError {
 /// A value as the rules see it.
 type Typed = (Shape, ValueType);
 
-/// The shape and type of an operation's value. `stated` is the node's own: an input states its shape, and a producer may
+/// The shape and type of an operation's value. `kv` is the shape of the regions of the layer that it names. `stated` is the node's own: an input states its shape, and a producer may
 /// state a quantised type where its rule gives floats.
 pub fn infer_output(
     op: &Op,
     inputs: &[Typed],
     weights: &[&Weight],
     params: &GraphParams,
+    kv: Shape,
     stated: Typed,
 ) -> Result<Typed, InferError> {
     let rules = Rules { op, inputs, weights };
-    let (shape, ty) = rules.output(params, stated)?;
+    let (shape, ty) = rules.output(params, kv, stated)?;
     let quantises = stated.1.is_quantised() && ty == ValueType::F32 && shape.cols % 32 == 0;
     Ok((shape, if quantises { stated.1 } else { ty }))
 }
@@ -68,7 +69,7 @@ struct Rules<'a> {
 }
 
 impl Rules<'_> {
-    fn output(&self, params: &GraphParams, stated: Typed) -> Result<Typed, InferError> {
+    fn output(&self, params: &GraphParams, kv: Shape, stated: Typed) -> Result<Typed, InferError> {
         let f32_of = |shape: Shape| (shape, ValueType::F32);
         match *self.op {
             Op::Input => {
@@ -138,12 +139,12 @@ impl Rules<'_> {
                 )?;
                 self.cached(params, head_dim)?;
                 self.column("cells", self.inputs[2], ValueType::I32)?;
-                Ok((Shape::new(Rows::Fixed(params.n_cells), k.cols), params.cache_type.value_type()))
+                Ok((Shape::new(kv.rows, k.cols), params.cache_type.value_type()))
             }
             Op::KvView { .. } => {
                 self.counts(1, 0..=0, "none")?;
-                // Behind a fused store the input is q, whose width is not the cache's: the node states its own.
-                Ok((Shape::new(Rows::Fixed(params.n_cells), stated.0.cols), params.cache_type.value_type()))
+                // Behind a fused store the input is q, whose width is not the cache's.
+                Ok((kv, params.cache_type.value_type()))
             }
             Op::Attention(a) => {
                 self.counts(6, 0..=0, "none")?;
@@ -152,10 +153,7 @@ impl Rules<'_> {
                 let shares = a.n_kv_head > 0 && a.n_head % a.n_kv_head == 0;
                 self.check("kv heads", shares, "a divisor of the heads", a.n_kv_head)?;
                 self.cached(params, a.head_dim)?;
-                let kv = (
-                    Shape::new(Rows::Fixed(params.n_cells), a.n_kv_head.saturating_mul(a.head_dim)),
-                    params.cache_type.value_type(),
-                );
+                let kv = (Shape::new(kv.rows, a.n_kv_head.saturating_mul(a.head_dim)), params.cache_type.value_type());
                 for (index, what) in [(1, "k view"), (2, "v view")] {
                     self.check_eq(what, kv, self.inputs[index])?;
                 }

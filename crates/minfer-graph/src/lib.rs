@@ -17,7 +17,7 @@ mod types;
 mod verify;
 
 pub use build::{GraphBuilder, NodeSpec};
-pub use graph::{Graph, GraphError, Node, NodeId, Weight, WeightId, WeightSource};
+pub use graph::{Graph, GraphError, KvLayer, Node, NodeId, Weight, WeightId, WeightSource};
 pub use infer::{InferError, infer_output};
 pub use op::{Activation, Attention, KvSide, Op, Qkv, RopeStyle};
 pub use params::{CacheType, Fusion, GraphKind, GraphParams, KV_BLOCK_CELLS};

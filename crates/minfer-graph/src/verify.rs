@@ -35,7 +35,7 @@ pub fn verify(graph: &Graph) -> Result<(), GraphError> {
                 inferred: format!("{} {}", inferred.0, inferred.1),
             });
         }
-        kv_columns(graph, node)?;
+        kv_layer(graph, node)?;
     }
     Ok(())
 }
@@ -53,9 +53,16 @@ fn operands_exist(graph: &Graph, node: &Node) -> Result<(), GraphError> {
     Ok(())
 }
 
-fn kv_columns(graph: &Graph, node: &Node) -> Result<(), GraphError> {
+/// A layer's columns and window are those of its cache.
+fn kv_layer(graph: &Graph, node: &Node) -> Result<(), GraphError> {
     let Some(layer) = node.op.kv_layer() else { return Ok(()) };
-    let expected = graph.kv_cols.get(layer as usize).copied();
+    let kv = graph.kv_layers.get(layer as usize);
+    if let (crate::Op::Attention(a), Some(kv)) = (node.op, kv)
+        && a.window != kv.window
+    {
+        return Err(GraphError::KvWindow { node: node.name.clone(), layer, expected: kv.window, got: a.window });
+    }
+    let expected = kv.map(|kv| kv.cols);
     let got = match node.op {
         crate::Op::Attention(a) => a.n_kv_head * a.head_dim,
         crate::Op::QkvStore(q) => q.n_kv_head * q.head_dim,

@@ -9,6 +9,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let params = GraphParams {
             kind: GraphKind::Prefill,
             token_capacity: 512,
+            batch_capacity: 512,
             output_capacity: 1,
             sequence_capacity: 1,
             n_ctx: 4096,

@@ -20,7 +20,7 @@ mod weights;
 pub use arch::{load_spec, supported_architectures};
 pub use block::{build_graph, input};
 pub use error::{ModelError, Shape2};
-pub use kv::{kv_bytes_per_token, kv_cols};
+pub use kv::{kv_bytes_per_token, kv_layers};
 pub use role::{Role, Slot};
 pub use spec::{ModelSpec, Options, Rope, Window};
 pub use tokenizer::{

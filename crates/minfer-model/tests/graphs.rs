@@ -4,8 +4,10 @@
 
 mod support;
 
-use minfer_graph::{Activation, Graph, Op, RopeStyle, Rows, ValueType, to_text, verify};
-use minfer_model::{build_graph, input, kv_cols, load_spec};
+use minfer_graph::{
+    Activation, Graph, GraphError, GraphParams, KvLayer, Op, RopeStyle, Rows, ValueType, to_text, verify,
+};
+use minfer_model::{build_graph, input, kv_layers, load_spec};
 use minfer_testkit::{TinyArch, TinyModel, tiny_model, tiny_models};
 use support::params;
 
@@ -114,8 +116,33 @@ fn kv_heads_may_differ_by_layer() {
     let model = TinyModel { n_layer: 3, n_kv_heads: Some(vec![2, 1, 4]), ..TinyModel::new("array", TinyArch::Llama) };
     let spec = load_spec(&model.open()).unwrap();
     assert_eq!(spec.n_kv_head, [2, 1, 4]);
-    assert_eq!(kv_cols(&spec), [32, 16, 64]);
-    assert_eq!(graph_of(&model).kv_cols, [32, 16, 64]);
+    let kv = [32, 16, 64].map(|cols| KvLayer { cols, window: None });
+    assert_eq!(kv_layers(&spec), kv);
+    assert_eq!(graph_of(&model).kv_layers, kv);
+}
+
+/// Layers that see everything and layers with a window have cells and block tables of their own, of as many cells as each
+/// needs; a layer whose attention sees more than is kept for it is no graph.
+#[test]
+fn windowed_layers_have_their_own_cells() {
+    let spec = load_spec(&tiny_model("gemma3-f32").open()).unwrap();
+    let params = GraphParams { n_ctx: 1024, n_cells: 2048, ..params() };
+    let mut graph = build_graph(&spec, &params).unwrap();
+    for (layer, [cells, table], n_cells) in
+        [(0, ["cells.window", "block_table.window"], 128), (5, ["cells", "block_table"], 2048)]
+    {
+        let node = |name: &str| graph.node(graph.find(&format!("blk.{layer}.{name}")).unwrap());
+        assert_eq!(graph.node(node("kv_store").inputs[2]).name, cells);
+        assert_eq!(graph.node(node("attn").inputs[5]).name, table);
+        assert_eq!(node("kv_store").shape.rows, Rows::Fixed(n_cells));
+    }
+    graph.kv_layers[0].window = Some(9);
+    let error = verify(&graph).unwrap_err();
+    assert_eq!(
+        error,
+        GraphError::KvWindow { node: "blk.0.attn".into(), layer: 0, expected: Some(9), got: Some(8) },
+        "{error}"
+    );
 }
 
 #[test]

@@ -88,7 +88,7 @@ impl<'a> Rewriter<'a> {
             nodes: Vec::with_capacity(old.graph.nodes.len()),
             weights: old.graph.weights.clone(),
             outputs: Vec::new(),
-            kv_cols: old.graph.kv_cols.clone(),
+            kv_layers: old.graph.kv_layers.clone(),
         };
         let map = vec![None; old.graph.nodes.len()];
         Self { old, new: Draft { graph, backends: Vec::new() }, map }

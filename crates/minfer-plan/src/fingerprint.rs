@@ -23,7 +23,7 @@ pub fn fingerprint(graph: &Graph) -> Fingerprint {
         hash.text(&text);
     };
     add(&graph.params);
-    add(&graph.kv_cols);
+    add(&graph.kv_layers);
     graph.nodes.iter().for_each(|node| add(node));
     graph.weights.iter().for_each(|weight| add(weight));
     add(&graph.outputs);

@@ -177,6 +177,7 @@ fn params(case: &Case) -> GraphParams {
     GraphParams {
         kind: if case.capacity.n_tokens > 1 { GraphKind::Prefill } else { GraphKind::Decode },
         token_capacity: case.capacity.n_tokens,
+        batch_capacity: case.capacity.n_tokens,
         output_capacity: case.capacity.n_outputs,
         sequence_capacity: table.map_or(1, |table| case.capacity.rows(table.rows)),
         n_ctx: table.map_or(KV_BLOCK_CELLS, |table| table.cols * KV_BLOCK_CELLS),

@@ -240,6 +240,7 @@ pub fn params(n_ctx: u32, token_capacity: u32, cache_type: CacheType) -> GraphPa
     GraphParams {
         kind: GraphKind::Decode,
         token_capacity,
+        batch_capacity: token_capacity,
         output_capacity: token_capacity,
         sequence_capacity: 4,
         n_ctx,

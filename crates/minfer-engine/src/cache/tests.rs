@@ -38,6 +38,7 @@ fn params() -> GraphParams {
     GraphParams {
         kind: GraphKind::Decode,
         token_capacity: 2,
+        batch_capacity: 2,
         output_capacity: 1,
         sequence_capacity: 1,
         n_ctx: 64,
@@ -53,9 +54,10 @@ fn graph_reuse_depends_on_params_only() {
     let mut lab = Lab::new();
     lab.insert(&params());
     assert!(lab.cache.try_reuse(&params()).is_some());
-    let changes: [fn(&mut GraphParams); 12] = [
+    let changes: [fn(&mut GraphParams); 13] = [
         |p| p.kind = GraphKind::Prefill,
         |p| p.token_capacity += 1,
+        |p| p.batch_capacity += 1,
         |p| p.output_capacity += 1,
         |p| p.sequence_capacity += 1,
         |p| p.n_ctx += 1,

@@ -26,7 +26,8 @@ impl Build<'_> {
 
     /// Projections, head norms, rope, KV store, attention over the cache.
     fn attention(&mut self, layer: Layer<'_>, h: NodeId) -> Result<NodeId, GraphError> {
-        let (spec, weights, tables, layer) = (self.spec, layer.weights, layer.tables, layer.index);
+        let Layer { index: layer, weights, tables, kv } = layer;
+        let spec = self.spec;
         let window = spec.window_of(layer);
         let [bias_q, bias_k, bias_v] = weights.qkv_bias.as_ref().map_or([None; 3], |b| b.each_ref().map(Some));
         let mut q = self.projection("q", h, &weights.q, bias_q)?; // [n_tokens, n_head * head_dim]
@@ -41,8 +42,7 @@ impl Build<'_> {
         q = self.rope("q_rope", q, table, rope)?;
         k = self.rope("k_rope", k, table, rope)?;
 
-        let cells = self.inputs.cells;
-        let store = self.push(Op::KvStore { layer, head_dim: spec.head_dim }, "kv_store", &[k, v, cells], &[])?;
+        let store = self.push(Op::KvStore { layer, head_dim: spec.head_dim }, "kv_store", &[k, v, kv.cells], &[])?;
         let kv_k = self.push(Op::KvView { layer, side: KvSide::K }, "kv_k", &[store], &[])?;
         let kv_v = self.push(Op::KvView { layer, side: KvSide::V }, "kv_v", &[store], &[])?;
         let attention = Attention {
@@ -53,7 +53,7 @@ impl Build<'_> {
             scale: spec.options.attention_scale,
             window: window.map(|window| window.n_tokens),
         };
-        let inputs = [q, kv_k, kv_v, self.inputs.positions, self.inputs.sequence_rows, self.inputs.block_table];
+        let inputs = [q, kv_k, kv_v, self.inputs.positions, self.inputs.sequence_rows, kv.block_table];
         self.push(Op::Attention(attention), "attn", &inputs, &[])
     }
 

@@ -11,6 +11,7 @@ pub fn params() -> GraphParams {
     GraphParams {
         kind: GraphKind::Prefill,
         token_capacity: 8,
+        batch_capacity: 8,
         output_capacity: 3,
         sequence_capacity: 2,
         n_ctx: 64,

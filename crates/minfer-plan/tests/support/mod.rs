@@ -57,6 +57,7 @@ pub fn params(n_tokens: u32) -> GraphParams {
     GraphParams {
         kind: GraphKind::Prefill,
         token_capacity: n_tokens,
+        batch_capacity: n_tokens,
         output_capacity: 1,
         sequence_capacity: 1,
         n_ctx: 64,
@@ -75,7 +76,10 @@ pub struct Lab {
 
 impl Lab {
     pub fn new(params: GraphParams, n_layer: usize, kv_cols: u32) -> Self {
-        Self { builder: GraphBuilder::new(params, vec![kv_cols; n_layer]), n_weights: 0 }
+        Self {
+            builder: GraphBuilder::new(params, vec![KvLayer { cols: kv_cols, window: None }; n_layer]),
+            n_weights: 0,
+        }
     }
 
     pub fn weight(&mut self, name: &str, rows: u32, cols: u32, dtype: DType) -> WeightId {
