@@ -7,9 +7,9 @@ mod rounds;
 mod stats;
 
 use super::{admitted, backends, limits};
-use crate::exit::{Failure, Outcome};
+use crate::exit::Outcome;
+use crate::outputs::{Outputs, cannot_write};
 use crate::resolve::{Bench, Compute};
-use crate::watch;
 use anyhow::Result;
 use limits::Limits;
 use minfer::{Engine, EngineConfig, Levers, Model};
@@ -35,7 +35,7 @@ pub fn bench(settings: &Bench) -> Result<Outcome> {
     let start = Instant::now();
     let model = Arc::new(Model::open(&settings.model)?);
     let mut load_s = start.elapsed().as_secs_f64();
-    let svg = settings.svg.as_ref().map(|path| watch::create(path, &model.file)).transpose()?;
+    let svg = settings.svg.as_ref().map(|path| Outputs::beside(&model.file).create(path)).transpose()?;
     let n_ctx = n_ctx(settings, &model)?;
     let limits = measure_limits(settings, &model)?;
 
@@ -59,8 +59,7 @@ pub fn bench(settings: &Bench) -> Result<Outcome> {
 
     let report = Report { settings, model: &model, load_s, limits, results };
     if let (Some(mut file), Some(path)) = (svg, &settings.svg) {
-        let written = file.write_all(report.picture().as_bytes());
-        written.map_err(|error| Failure::new(format!("{}: cannot write: {error}", path.display())))?;
+        file.write_all(report.picture().as_bytes()).map_err(|error| cannot_write(path, &error))?;
     }
     report.print()?;
     Ok(Outcome::Done)

@@ -5,6 +5,7 @@ use super::{admitted, backends};
 use crate::args::EvalOutput;
 use crate::exit::Outcome;
 use crate::output::{self, Table};
+use crate::outputs::Outputs;
 use crate::resolve::{Eval, EvalSource};
 use crate::watch::Watch;
 use anyhow::Result;
@@ -49,7 +50,12 @@ pub fn eval(settings: &Eval) -> Result<Outcome> {
     let config = EngineConfig { n_ctx: n_tokens, n_ubatch: n_batch, n_outputs: n_batch, ..settings.compute.config };
     let levers = Levers { least_n_ctx: None, slots: false };
     let (config, blueprint) = admitted(&model, config, &settings.compute, levers)?;
-    let watch = Watch::open(&settings.watch, &model.file)?;
+    let outputs = Outputs::beside(&model.file);
+    let mut outputs = match &settings.source {
+        EvalSource::Ids(_) => outputs,
+        EvalSource::Text(source) => outputs.keep_text(source, "the text"),
+    };
+    let watch = Watch::open(&settings.watch, &mut outputs)?;
     let mut engine = Engine::from_blueprint(model, backends(&settings.compute)?, config, blueprint)?;
     watch.attach(&mut engine);
     let score = score(&mut engine, &ids, settings.top)?;
