@@ -12,8 +12,8 @@ use crate::resolve::Run;
 use crate::watch::Watch;
 use anyhow::Result;
 use minfer::{
-    Answer, ContextChoice, EndReason, Engine, EngineConfig, EngineError, Levers, Message, Minfer, Model, Piece, Prompt,
-    chat_prompt, text_prompt,
+    Answer, ContextChoice, EndReason, Engine, EngineConfig, EngineError, Interrupt, Levers, Message, Minfer, Model,
+    Piece, Prompt, chat_prompt, text_prompt,
 };
 use minfer_graph::{to_dot, to_json};
 use minfer_plan::{Plan, annotations, plan_text};
@@ -22,7 +22,6 @@ use std::io::{self, Write};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 /// What the program ends with on the second Ctrl+C: 128 plus the number of the signal, as shells say it.
 const INTERRUPTED: i32 = 130;
@@ -117,7 +116,7 @@ fn levers(prompt: &Prompt, settings: &Run) -> Levers {
 
 /// Writes the answer as it comes, every piece at once.
 fn stream(minfer: &mut Minfer, prompt: &[u32], settings: &Run) -> Result<Answer> {
-    let stop = stop_on_interrupt()?;
+    end_on_ctrl_c(minfer.engine().interrupt())?;
     let mut out = io::stdout().lock();
     let mut failed = None;
     let answer = minfer.generate(prompt, &settings.generate, &mut |piece| {
@@ -127,7 +126,7 @@ fn stream(minfer: &mut Minfer, prompt: &[u32], settings: &Run) -> Result<Answer>
             failed = Some(error);
             return ControlFlow::Break(());
         }
-        if stop.load(Ordering::Relaxed) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        ControlFlow::Continue(())
     })?;
     if let Some(error) = failed {
         return Err(output::stdout_failed(error));
@@ -138,17 +137,16 @@ fn stream(minfer: &mut Minfer, prompt: &[u32], settings: &Run) -> Result<Answer>
     Ok(answer)
 }
 
-/// A flag that the first Ctrl+C sets; the second ends the program.
-fn stop_on_interrupt() -> Result<Arc<AtomicBool>> {
-    let stop = Arc::new(AtomicBool::new(false));
-    let flag = Arc::clone(&stop);
+/// The first Ctrl+C ends the answer, the second the program.
+fn end_on_ctrl_c(interrupt: Interrupt) -> Result<(), Failure> {
+    let mut pressed = false;
     let handler = move || {
-        if flag.swap(true, Ordering::Relaxed) {
+        if std::mem::replace(&mut pressed, true) {
             std::process::exit(INTERRUPTED);
         }
+        interrupt.raise();
     };
-    ctrlc::set_handler(handler).map_err(|error| Failure::new(format!("cannot listen for Ctrl+C: {error}")))?;
-    Ok(stop)
+    ctrlc::set_handler(handler).map_err(|error| Failure::new(format!("cannot listen for Ctrl+C: {error}")))
 }
 
 fn report(answer: &Answer, n_ctx: u32) {
