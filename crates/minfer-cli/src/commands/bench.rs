@@ -7,7 +7,7 @@ mod rounds;
 mod stats;
 
 use super::{admitted, backends, limits};
-use crate::exit::Outcome;
+use crate::exit::{Failure, Outcome};
 use crate::outputs::{Outputs, cannot_write};
 use crate::resolve::{Bench, Compute};
 use anyhow::Result;
@@ -84,8 +84,13 @@ fn measure(bed: &mut Bed, settings: &Bench, compute: &Compute, batch: u32, depth
 /// Positions of every context. More than the model was trained for are refused before anything is measured.
 fn n_ctx(settings: &Bench, model: &Model) -> Result<u32> {
     let asked = settings.computes.first().map(|compute| compute.config.n_ctx);
-    let n_tokens = settings.longest_tokens() as usize;
-    Ok(minfer::choose_n_ctx(asked, n_tokens, Some(0), model.spec.n_ctx_train)?.n_ctx)
+    let n_tokens = settings.longest_tokens();
+    let choice = minfer::choose_n_ctx(asked, n_tokens as usize, Some(0), model.spec.n_ctx_train).map_err(|_| {
+        let n_ctx_train = model.spec.n_ctx_train;
+        Failure::new(format!("the longest test takes {n_tokens} positions, the model was trained for {n_ctx_train}"))
+            .hint("a smaller --depth, --n-prompt or --n-gen")
+    })?;
+    Ok(choice.n_ctx)
 }
 
 /// What the machine can do with each number of threads, once.

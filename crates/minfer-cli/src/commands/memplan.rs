@@ -107,7 +107,11 @@ fn solve(input: &Input, minimize: bool, limit: Duration, output: TableOutput) ->
         Found::TooHigh(placed) => (placed, Outcome::No),
         Found::Nothing { why, blame, is_irreducible } => {
             output::line(why);
-            let less = if *is_irreducible { "none of them can be left out" } else { "perhaps fewer would do" };
+            let less = if *is_irreducible || blame.len() == 1 {
+                "none of them can be left out"
+            } else {
+                "perhaps fewer would do"
+            };
             output::line(&format!("alone too many: {} ({less})", names(&input.table, blame)));
             if output == TableOutput::Json {
                 let ids: Vec<&String> = blame.iter().map(|&i| &input.table.ids[i]).collect();
@@ -145,7 +149,8 @@ fn certificate_notes(table: &Table, placed: &Placed) {
     let certificate = &placed.certificate;
     note("height", &format!("{} bytes", certificate.height));
     let bound = &certificate.lower_bound;
-    note("bound", &format!("{} bytes are live at step {}: {}", bound.bytes, bound.step, names(table, &bound.live)));
+    let live = if bound.live.is_empty() { "nothing".to_owned() } else { names(table, &bound.live) };
+    note("bound", &format!("{} bytes are live at step {}: {live}", bound.bytes, bound.step));
     let verdict = match certificate.verdict {
         Verdict::Optimal => "the least height: as many bytes are live at one step".to_owned(),
         Verdict::OptimalBySearch if certificate.height == fixed_top(table) => {

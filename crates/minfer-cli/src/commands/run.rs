@@ -152,8 +152,13 @@ fn end_on_ctrl_c(interrupt: Interrupt) -> Result<(), Failure> {
 fn report(answer: &Answer, n_ctx: u32) {
     let timing = &answer.timing;
     let rate = |n: usize, tps: f64| format!("{n} tokens, {tps:.1} tokens/s");
-    note("prefill", &rate(timing.n_prompt, timing.prefill_tps()));
-    note("decode", &rate(timing.n_decode, timing.decode_tps()));
+    // Who stopped early may have neither.
+    if timing.n_prompt > 0 {
+        note("prefill", &rate(timing.n_prompt, timing.prefill_tps()));
+    }
+    if timing.n_decode > 0 {
+        note("decode", &rate(timing.n_decode, timing.decode_tps()));
+    }
     let end = match answer.end {
         EndReason::EndOfGeneration => "the model ended its answer".to_owned(),
         EndReason::Length => "as many tokens as --n-predict allows".to_owned(),
