@@ -3,7 +3,7 @@
 use super::text::read_bytes;
 use super::{admitted, backends};
 use crate::args::EvalOutput;
-use crate::exit::Outcome;
+use crate::exit::{Failure, Outcome};
 use crate::output::{self, Table};
 use crate::outputs::Outputs;
 use crate::resolve::{Eval, EvalSource};
@@ -38,7 +38,9 @@ pub fn eval(settings: &Eval) -> Result<Outcome> {
     let n_tokens = u32::try_from(ids.len()).unwrap_or(u32::MAX);
     let n_vocab = model.spec.n_vocab;
     if ids.is_empty() {
-        return Err(EngineError::EmptyPrompt.into());
+        return Err(Failure::new("the text is empty: there is nothing to score")
+            .hint("--text TEXT, --file FILE or --ids IDS gives some")
+            .into());
     }
     if let Some(&token) = ids.iter().find(|&&id| id >= n_vocab) {
         return Err(EngineError::TokenOutOfRange { token, n_vocab }.into());
