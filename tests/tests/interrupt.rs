@@ -79,13 +79,15 @@ fn an_interrupt_ends_the_run_before_the_next_step() {
 fn long_batches_can_be_interrupted_after_every_step() {
     let model = tiny_named("qwen2-f32");
     let calls = Arc::new(Mutex::new(Vec::new()));
-    let raise: Arc<Mutex<Option<Interrupt>>> = Arc::default();
+    let raise: Arc<Mutex<Option<(usize, Interrupt)>>> = Arc::default();
     let tell = {
         let (calls, raise) = (Arc::clone(&calls), Arc::clone(&raise));
         move |call: Call<'_>| {
             if let Call::Run(steps) = call {
-                calls.lock().unwrap().push(steps.len());
-                raise.lock().unwrap().take().iter().for_each(Interrupt::raise);
+                let mut calls = calls.lock().unwrap();
+                calls.push(steps.len());
+                let due = raise.lock().unwrap().take_if(|(n_calls, _)| *n_calls == calls.len());
+                due.iter().for_each(|(_, interrupt)| interrupt.raise());
             }
         }
     };
@@ -104,11 +106,11 @@ fn long_batches_can_be_interrupted_after_every_step() {
     last_logits(&mut engine, &[1]);
     assert_eq!(walks().len(), 1, "a single token is one walk");
 
-    // Raised while the first step runs: it is also the last.
-    *raise.lock().unwrap() = Some(engine.interrupt());
+    // Raised while a step runs: it is the last. The first layer's keys have been written by then.
+    *raise.lock().unwrap() = Some((8, engine.interrupt()));
     let mut session = Session::new(&mut engine).unwrap();
     assert_eq!(read(&mut engine, &mut session, &prompt(BATCH)), None);
-    assert_eq!(walks(), [1]);
+    assert_eq!(walks(), [1; 8]);
     assert_eq!(engine.read_kv(0, KvSide::K, &mut |_| {}).unwrap(), Some(()), "nothing is pending");
     assert_eq!(engine.sequence_len(session.sequence()).unwrap(), 0);
 }
