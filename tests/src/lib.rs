@@ -1,6 +1,8 @@
 //! What the whole-engine tests share. Takes tiny or real models; gives engines on the backends a test names; must not
 //! assert anything itself.
 
+pub mod spy;
+
 use minfer_backend::{Backend, ReferenceBackend};
 use minfer_cpu::{CpuBackend, CpuOptions};
 use minfer_engine::{BatchToken, Engine, EngineConfig, Logits, Model, Session};

@@ -1,62 +1,25 @@
 //! The budget: what it refuses is refused before anything is allocated, and all that it says is true when planned again.
 
-use minfer_backend::*;
+use minfer_backend::Capabilities;
 use minfer_engine::*;
-use minfer_graph::{BatchDims, CacheType};
+use minfer_graph::CacheType;
 use minfer_plan::{Ledger, Owner, Strategy};
 use minfer_testkit::{TinyArch, TinyModel};
+use minfer_tests::spy::{Call, Spy};
 use minfer_tests::*;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// A backend that counts the bytes of regions made or imported.
-struct Counting {
-    inner: Box<dyn Backend>,
-    bytes: Arc<AtomicU64>,
-}
-
-impl Backend for Counting {
-    fn capabilities(&self) -> Arc<dyn Capabilities> {
-        self.inner.capabilities()
-    }
-    fn create_region(&mut self, id: RegionId, bytes: u64) -> Result<(), BackendError> {
-        self.bytes.fetch_add(bytes, Ordering::Relaxed);
-        self.inner.create_region(id, bytes)
-    }
-    fn import_region(&mut self, id: RegionId, bytes: HostBytes) -> Result<(), BackendError> {
-        self.bytes.fetch_add((*bytes).as_ref().len() as u64, Ordering::Relaxed);
-        self.inner.import_region(id, bytes)
-    }
-    fn drop_region(&mut self, id: RegionId) -> Result<(), BackendError> {
-        self.inner.drop_region(id)
-    }
-    fn region_address(&self, id: RegionId) -> Option<usize> {
-        self.inner.region_address(id)
-    }
-    fn write(&mut self, to: BufRef, bytes: &[u8]) -> Result<(), BackendError> {
-        self.inner.write(to, bytes)
-    }
-    fn read(&self, from: BufRef, visit: &mut dyn FnMut(&[u8])) -> Result<(), BackendError> {
-        self.inner.read(from, visit)
-    }
-    fn fill(&mut self, to: BufRef, byte: u8) -> Result<(), BackendError> {
-        self.inner.fill(to, byte)
-    }
-    fn copy(&mut self, from: BufRef, to: BufRef) -> Result<(), BackendError> {
-        self.inner.copy(from, to)
-    }
-    fn run(&mut self, steps: &[Step], dims: &BatchDims) -> Result<(), BackendError> {
-        self.inner.run(steps, dims)
-    }
-    fn synchronize(&mut self) -> Result<(), BackendError> {
-        self.inner.synchronize()
-    }
-}
-
+/// A backend, and the bytes that it was asked for.
 fn counting() -> (Backends, Arc<AtomicU64>) {
     let bytes = Arc::new(AtomicU64::new(0));
-    let inner = cpu(1).remove(0);
-    (vec![Box::new(Counting { inner, bytes: bytes.clone() })], bytes)
+    let count = Arc::clone(&bytes);
+    let tell = move |call: Call<'_>| {
+        if let Call::Region(bytes) = call {
+            count.fetch_add(bytes, Ordering::Relaxed);
+        }
+    };
+    (vec![Box::new(Spy { inner: cpu(1).remove(0), tell })], bytes)
 }
 
 fn capabilities() -> Vec<Arc<dyn Capabilities>> {

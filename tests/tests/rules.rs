@@ -93,18 +93,20 @@ fn position_beyond_n_ctx_is_an_error() {
         let dims = BatchDims { n_tokens: 1, n_outputs: 1 };
         for (position, cell, table) in [(64, 0, 0), (-1, 0, 0), (i32::MAX, 0, 0), (0, 64, 0), (0, -1, 0), (0, 0, 2)] {
             write_inputs(&bound, &mut backends, &dims, [3, position, cell, 0, table, 0]);
-            let error = Scheduler::run(fingerprint, &bound, &dims, &mut backends, &mut []).unwrap_err();
+            let error =
+                Scheduler::run(fingerprint, &bound, &dims, &mut backends, &mut [], &Interrupt::default()).unwrap_err();
             let is_range = matches!(error, EngineError::Backend(BackendError::OutOfRange { .. }));
             assert!(is_range, "position {position}, cell {cell}, block {table}: {error}");
         }
         // A token, a sequence row and an output row that do not exist.
         for inputs in [[-1, 0, 0, 0, 0, 0], [1 << 20, 0, 0, 0, 0, 0], [3, 0, 0, 1, 0, 0], [3, 0, 0, 0, 0, 1]] {
             write_inputs(&bound, &mut backends, &dims, inputs);
-            let error = Scheduler::run(fingerprint, &bound, &dims, &mut backends, &mut []).unwrap_err();
+            let error =
+                Scheduler::run(fingerprint, &bound, &dims, &mut backends, &mut [], &Interrupt::default()).unwrap_err();
             assert!(matches!(error, EngineError::Backend(BackendError::OutOfRange { .. })), "{inputs:?}: {error}");
         }
         write_inputs(&bound, &mut backends, &dims, [3, 0, 0, 0, 0, 0]);
-        Scheduler::run(fingerprint, &bound, &dims, &mut backends, &mut []).unwrap();
+        Scheduler::run(fingerprint, &bound, &dims, &mut backends, &mut [], &Interrupt::default()).unwrap();
     }
 }
 
@@ -271,7 +273,7 @@ fn plan_is_bound_to_its_graph() {
     let dims = BatchDims { n_tokens: 1, n_outputs: 1 };
     let other_print = minfer_plan::fingerprint(&other);
     assert_ne!(other_print, fingerprint);
-    let refused = Scheduler::run(other_print, &bound, &dims, &mut backends, &mut []);
+    let refused = Scheduler::run(other_print, &bound, &dims, &mut backends, &mut [], &Interrupt::default());
     assert!(matches!(refused, Err(EngineError::PlanMismatch { .. })));
     let own = plan(&other, &capabilities, PlanOptions::default()).unwrap();
     assert_eq!(own.source, other_print);

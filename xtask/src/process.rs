@@ -58,5 +58,9 @@ pub fn succeeds(command: &mut Command) -> bool {
 fn show(command: &Command) -> String {
     let program = Path::new(command.get_program()).file_stem().unwrap_or_default();
     let words = std::iter::once(program).chain(command.get_args());
-    words.map(|word| word.to_string_lossy().into_owned()).collect::<Vec<_>>().join(" ")
+    let spelled = |word: &std::ffi::OsStr| match word.to_string_lossy() {
+        word if word.contains(char::is_whitespace) => format!("\"{word}\""),
+        word => word.into_owned(),
+    };
+    words.map(spelled).collect::<Vec<_>>().join(" ")
 }

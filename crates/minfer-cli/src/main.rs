@@ -11,6 +11,7 @@ mod exit;
 mod measure;
 mod memory;
 mod output;
+mod outputs;
 mod resolve;
 mod watch;
 

@@ -1,6 +1,7 @@
 //! Traces and dumps. Takes an engine and files; watches its steps and writes what they computed.
 
 use crate::exit::Failure;
+use crate::outputs::{Outputs, cannot_write};
 use anyhow::Result;
 use minfer::Engine;
 use minfer_engine::{EngineError, Observer, RunView, StepTrace, Tracer};
@@ -8,7 +9,7 @@ use minfer_graph::KvSide;
 use serde_json::{Value, json};
 use std::fs::File;
 use std::io::{BufWriter, Write};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// Where to write what an engine computes.
@@ -23,30 +24,22 @@ pub struct WatchSettings {
 /// Opened files, to be finished after the last step.
 pub struct Watch {
     trace: Option<(PathBuf, Arc<Mutex<BufWriter<File>>>)>,
-    dump: Option<PathBuf>,
-}
-
-/// Creates a file, never one of the model's own.
-pub fn create(path: &Path, model: &minfer::GgufFile) -> Result<File> {
-    // Also under another name: overwriting a mapped file would end the program and lose the model.
-    let is_part = |part: &Path| same_file::is_same_file(path, part).unwrap_or(false);
-    if model.parts().iter().filter_map(|part| part.path()).any(is_part) {
-        return Err(Failure::new(format!("{}: this is the model; it will not be overwritten", path.display())).into());
-    }
-    File::create(path).map_err(|error| Failure::new(format!("{}: cannot write: {error}", path.display())).into())
+    /// The folder, and what is not to be overwritten in it.
+    dump: Option<(PathBuf, Outputs)>,
 }
 
 impl Watch {
     /// Opens the files, before anything is computed.
-    pub fn open(settings: &WatchSettings, model: &minfer::GgufFile) -> Result<Self> {
+    pub fn open(settings: &WatchSettings, outputs: &mut Outputs) -> Result<Self> {
         let trace = settings.trace.as_ref().map(|path| -> Result<_> {
-            Ok((path.clone(), Arc::new(Mutex::new(BufWriter::new(create(path, model)?)))))
+            Ok((path.clone(), Arc::new(Mutex::new(BufWriter::new(outputs.create(path)?)))))
         });
+        let trace = trace.transpose()?;
         if let Some(dir) = &settings.dump {
             let failed = |error| Failure::new(format!("{}: cannot make this folder: {error}", dir.display()));
             std::fs::create_dir_all(dir).map_err(failed)?;
         }
-        Ok(Self { trace: trace.transpose()?, dump: settings.dump.clone() })
+        Ok(Self { trace, dump: settings.dump.clone().map(|dir| (dir, outputs.clone())) })
     }
 
     /// Watches every step of the engine from now on.
@@ -58,11 +51,11 @@ impl Watch {
                 n_runs += u64::from(trace.step == 0);
                 let mut file = file.lock().unwrap_or_else(PoisonError::into_inner);
                 writeln!(file, "{}", trace_json(n_runs.saturating_sub(1), &trace))
-                    .map_err(|error| format!("{}: cannot write: {error}", path.display()))
+                    .map_err(|error| cannot_write(&path, &error).to_string())
             })));
         }
-        if let Some(dir) = &self.dump {
-            engine.observe(Box::new(LogitsDump { dir: dir.clone(), n_runs: 0 }));
+        if let Some((dir, outputs)) = &self.dump {
+            engine.observe(Box::new(LogitsDump { dir: dir.clone(), outputs: outputs.clone(), n_runs: 0 }));
         }
     }
 
@@ -70,15 +63,15 @@ impl Watch {
     pub fn finish(self, engine: &Engine) -> Result<()> {
         if let Some((path, file)) = &self.trace {
             let flushed = file.lock().unwrap_or_else(PoisonError::into_inner).flush();
-            flushed.map_err(|error| Failure::new(format!("{}: cannot write: {error}", path.display())))?;
+            flushed.map_err(|error| cannot_write(path, &error))?;
         }
-        let Some(dir) = &self.dump else { return Ok(()) };
+        let Some((dir, outputs)) = &self.dump else { return Ok(()) };
         for layer in 0..engine.model().spec.n_layer {
             for (side, name) in [(KvSide::K, "k"), (KvSide::V, "v")] {
                 let path = dir.join(format!("kv.{layer}.{name}.bin"));
                 let mut written = Ok(());
-                engine.read_kv(layer, side, &mut |bytes| written = std::fs::write(&path, bytes))?;
-                written.map_err(|error| Failure::new(format!("{}: cannot write: {error}", path.display())))?;
+                engine.read_kv(layer, side, &mut |bytes| written = outputs.write(&path, bytes))?;
+                written?;
             }
         }
         Ok(())
@@ -88,6 +81,7 @@ impl Watch {
 /// Writes the logits of every batch, `[n_outputs, n_vocab]` f32 little endian, to a file of its own.
 struct LogitsDump {
     dir: PathBuf,
+    outputs: Outputs,
     n_runs: u64,
 }
 
@@ -103,9 +97,9 @@ impl Observer for LogitsDump {
         let mut written = Ok(());
         let backend = &view.backends[output.buf.backend.index()];
         backend.read(minfer_backend::BufRef { len, ..output.buf }, &mut |bytes| {
-            written = std::fs::write(&path, bytes);
+            written = self.outputs.write(&path, bytes);
         })?;
-        written.map_err(|error| EngineError::Observer(format!("{}: cannot write: {error}", path.display())))
+        written.map_err(|failure| EngineError::Observer(failure.to_string()))
     }
 }
 

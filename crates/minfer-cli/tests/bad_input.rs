@@ -147,24 +147,6 @@ fn prompts() {
     minfer([&model, &longer]).refused(&["512", "shorten the prompt"]);
 }
 
-/// A mapped file that is overwritten ends the program: also under another name the model is left alone.
-#[test]
-fn outputs_over_the_model() {
-    let dir = folder("over_the_model");
-    let path = |name: &str| dir.join(name).into_os_string().into_string().unwrap();
-    let bytes = TinyModel::new("tiny", TinyArch::Llama).to_bytes();
-    let (model, link) = (path("model.gguf"), path("link.gguf"));
-    fs::write(&model, &bytes).unwrap();
-    fs::hard_link(&model, &link).unwrap();
-    for file in [&model, &link] {
-        for flag in ["--trace", "--dump-graph", "--dump-graph-json"] {
-            minfer([&model, "hi", "--raw", flag, file]).refused(&["this is the model"]);
-        }
-        minfer(["eval", &model, "--ids", "1,2", "--trace", file]).refused(&["this is the model"]);
-    }
-    assert_eq!(fs::read(&model).unwrap(), bytes);
-}
-
 /// More positions than the model was trained for.
 #[test]
 fn more_than_the_model_was_trained_for() {

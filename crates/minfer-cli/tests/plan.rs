@@ -259,6 +259,12 @@ fn diff_names_what_changed_and_who_is_to_blame() {
     std::fs::write(&path, wild.to_string()).unwrap();
     minfer(["plan", "--diff", &a, &path]).ok();
     minfer(["plan", "--diff", &path, &a]).ok();
+    // Nor do its names steer the terminal.
+    wild["ledger"][0]["name"] = json!("\u{1b}[31mred");
+    wild["plan"]["values"][0]["name"] = json!("\u{1b}[31mred");
+    std::fs::write(&path, wild.to_string()).unwrap();
+    let text = minfer(["plan", "--diff", &a, &path]).ok();
+    assert!(text.contains("\\u{1b}[31mred") && !text.contains('\u{1b}'), "{text}");
     minfer(["plan", "--diff", &a, &model]).refused(&["tiny.gguf", "--json"]);
     minfer(["plan", "--diff", &a, "missing.json"]).refused(&["missing.json", "cannot read"]);
 }

@@ -8,6 +8,7 @@ use crate::cache::GraphCache;
 use crate::change::Replanner;
 use crate::config::EngineConfig;
 use crate::error::EngineError;
+use crate::interrupt::Interrupt;
 use crate::kv::{BlockCopy, FreedCells, KvCache, KvKind, SequenceId};
 use crate::load::Model;
 use crate::observe::Observer;
@@ -26,6 +27,7 @@ pub struct Engine {
     pub(crate) cache: GraphCache,
     pub(crate) kv: KvCache,
     pub(crate) observers: Vec<Box<dyn Observer + Send>>,
+    pub(crate) interrupt: Interrupt,
     ledger: Ledger,
     figures: MemoryFigures,
 }
@@ -67,7 +69,8 @@ impl Engine {
             }
         }
         let ledger = blueprint.ledger;
-        Ok(Self { model, config, backends, allocator, cache, kv, observers: Vec::new(), ledger, figures })
+        let (observers, interrupt) = (Vec::new(), Interrupt::default());
+        Ok(Self { model, config, backends, allocator, cache, kv, observers, interrupt, ledger, figures })
     }
 
     /// The model.
@@ -118,6 +121,12 @@ impl Engine {
     /// Watches nothing more: whoever watched is dropped, and runs are whole again.
     pub fn stop_observing(&mut self) {
         self.observers.clear();
+    }
+
+    /// The flag that ends a run early, for another thread to raise. The step then fails, and every sequence has the length
+    /// it had before.
+    pub fn interrupt(&self) -> Interrupt {
+        self.interrupt.clone()
     }
 
     /// A new, empty sequence.

@@ -140,6 +140,9 @@ pub enum EngineError {
     /// More memory is needed than the budget allows. Nothing was allocated.
     #[error("{} bytes are needed, {} are allowed; nothing was allocated", .0.needed_bytes, .0.budget.bytes)]
     OverBudget(Box<Shortfall>),
+    /// Somebody raised the engine's [`crate::Interrupt`].
+    #[error("the run was interrupted")]
+    Interrupted,
     /// An observer failed, such as a trace whose file cannot be written.
     #[error("{0}")]
     Observer(String),

@@ -1,54 +1,75 @@
 //! Runs a bound plan. Takes splits in order; gives every step to its backend, synchronises where values cross, and copies
-//! them; allocates nothing and looks nothing up.
+//! them; stops between steps when asked to; allocates nothing and looks nothing up.
 
 use crate::alloc::BackendList;
 use crate::bind::{BoundPlan, Split, mismatch};
 use crate::error::EngineError;
+use crate::interrupt::Interrupt;
 use crate::observe::{Observer, RunView};
 use minfer_backend::{Backend, BackendError, BufRef};
 use minfer_graph::BatchDims;
 use minfer_plan::Fingerprint;
 
+/// Rows of work between two looks at the interrupt. A prompt of so many tokens is stopped after any step; of a single
+/// token, whose steps are short, many are one walk of the workers.
+const ROWS_AT_ONCE: usize = 128;
+
 /// Runs bound plans.
 pub struct Scheduler;
 
 impl Scheduler {
-    /// Runs all steps of a graph on one batch. Refused when the plan is another graph's.
+    /// Runs all steps of a graph on one batch, or those before an interrupt. Refused when the plan is another graph's.
     pub fn run(
         graph: Fingerprint,
         bound: &BoundPlan,
         dims: &BatchDims,
         backends: &mut BackendList,
         observers: &mut [&mut dyn Observer],
+        interrupt: &Interrupt,
     ) -> Result<(), EngineError> {
         if bound.source() != graph {
             return Err(mismatch(graph, bound.source()));
         }
-        for split in &bound.splits {
-            match split {
-                Split::Copy { step } => {
-                    observe(bound, dims, backends, observers, |o, view| o.before_step(*step, view))?;
-                    copy(&bound.steps[*step], dims, backends)?;
-                    observe(bound, dims, backends, observers, |o, view| o.after_step(*step, view))?;
-                }
-                Split::Run { backend, steps } if observers.is_empty() => {
-                    backends[backend.index()].run(&bound.steps[steps.clone()], dims)?;
-                }
-                Split::Run { backend, steps } => {
-                    for step in steps.clone() {
-                        observe(bound, dims, backends, observers, |o, view| o.before_step(step, view))?;
-                        backends[backend.index()].run(&bound.steps[step..=step], dims)?;
-                        backends[backend.index()].synchronize()?;
-                        observe(bound, dims, backends, observers, |o, view| o.after_step(step, view))?;
+        let walked = walk(bound, dims, backends, observers, interrupt);
+        // Also after a failure: nothing that is still queued may write later, when its bytes are somebody else's.
+        let settled = backends.iter_mut().try_for_each(|backend| backend.synchronize());
+        walked.and(settled.map_err(EngineError::from))
+    }
+}
+
+fn walk(
+    bound: &BoundPlan,
+    dims: &BatchDims,
+    backends: &mut BackendList,
+    observers: &mut [&mut dyn Observer],
+    interrupt: &Interrupt,
+) -> Result<(), EngineError> {
+    // Whoever observes sees every step.
+    let at_once = if observers.is_empty() { (ROWS_AT_ONCE / dims.n_tokens.max(1) as usize).max(1) } else { 1 };
+    for split in &bound.splits {
+        match split {
+            Split::Copy { step } => {
+                observe(bound, dims, backends, observers, |o, view| o.before_step(*step, view))?;
+                copy(&bound.steps[*step], dims, backends)?;
+                observe(bound, dims, backends, observers, |o, view| o.after_step(*step, view))?;
+            }
+            Split::Run { backend, steps } => {
+                for first in steps.clone().step_by(at_once) {
+                    if interrupt.take() {
+                        return Err(EngineError::Interrupted);
                     }
+                    observe(bound, dims, backends, observers, |o, view| o.before_step(first, view))?;
+                    let end = steps.end.min(first + at_once);
+                    backends[backend.index()].run(&bound.steps[first..end], dims)?;
+                    if !observers.is_empty() {
+                        backends[backend.index()].synchronize()?;
+                    }
+                    observe(bound, dims, backends, observers, |o, view| o.after_step(first, view))?;
                 }
             }
         }
-        for backend in backends {
-            backend.synchronize()?;
-        }
-        Ok(())
     }
+    Ok(())
 }
 
 /// Shows a moment to every observer.

@@ -4,7 +4,7 @@ use crate::engine::Engine;
 use crate::error::EngineError;
 use crate::kv::{KvError, SequenceId};
 use crate::sampling::Sampler;
-use crate::step::BatchToken;
+use crate::step::{BatchToken, Logits};
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 
@@ -110,7 +110,8 @@ impl Session {
         Ok(len)
     }
 
-    /// Reads ids and gives the logits after the last one; `None` when `progress` said stop.
+    /// Reads ids and gives the logits after the last one; `None` when `progress` said stop, or the engine was interrupted.
+    /// Batches that were read whole then stay.
     pub fn read(
         &mut self,
         engine: &mut Engine,
@@ -132,7 +133,7 @@ impl Session {
                     output: ends && at + 1 == chunk.len(),
                 })
                 .collect();
-            let logits = engine.step(&batch)?;
+            let Some(logits) = unless_interrupted(engine.step(&batch))? else { return Ok(None) };
             self.tokens.extend_from_slice(chunk);
             if ends {
                 last = logits.values;
@@ -164,7 +165,7 @@ impl Session {
     /// Reads a prompt and generates up to `n_predict` tokens (no limit but the context when `None`).
     ///
     /// `progress` sees every token but the one that ends the answer, and may stop it at any time: during the prompt,
-    /// or after a token.
+    /// or after a token. So does the engine's interrupt, in the middle of a batch too.
     pub fn generate(
         &mut self,
         engine: &mut Engine,
@@ -174,9 +175,9 @@ impl Session {
         progress: &mut dyn FnMut(Progress) -> ControlFlow<()>,
     ) -> Result<(EndReason, Timing), EngineError> {
         let mut timing = Timing::default();
-        let start = Instant::now();
+        let (start, n_before) = (Instant::now(), self.tokens.len());
         let logits = self.read(engine, prompt, progress)?;
-        (timing.n_prompt, timing.prefill) = (prompt.len(), start.elapsed());
+        (timing.n_prompt, timing.prefill) = (self.tokens.len() - n_before, start.elapsed());
         let Some(mut logits) = logits else { return Ok((EndReason::Cancelled, timing)) };
         let mut n_generated = 0;
         loop {
@@ -204,10 +205,21 @@ impl Session {
             }
             let start = Instant::now();
             let step = [BatchToken { token, sequence: self.sequence, output: true }];
-            logits = engine.step(&step)?.values;
+            let Some(next) = unless_interrupted(engine.step(&step))? else {
+                return Ok((EndReason::Cancelled, timing));
+            };
+            logits = next.values;
             self.tokens.push(token);
             timing.n_decode += 1;
             timing.decode += start.elapsed();
         }
+    }
+}
+
+/// An interrupted step is no failure of an answer, but its end.
+fn unless_interrupted(step: Result<Logits, EngineError>) -> Result<Option<Logits>, EngineError> {
+    match step {
+        Err(EngineError::Interrupted) => Ok(None),
+        other => other.map(Some),
     }
 }

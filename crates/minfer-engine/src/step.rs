@@ -196,7 +196,7 @@ impl Engine {
         for (name, values) in inputs.by_name() {
             bound.write_input(name, values, &dims, backends)?;
         }
-        Scheduler::run(graph, bound, &dims, backends, &mut observers)?;
+        Scheduler::run(graph, bound, &dims, backends, &mut observers, &self.interrupt)?;
         let output = &bound.outputs[0];
         let n_vocab = output.shape.cols as usize;
         let len = dims.bytes(output.shape, output.ty);

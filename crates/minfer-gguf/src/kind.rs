@@ -66,6 +66,10 @@ impl GgufFile {
             FileKind::ImportanceMatrix => "open the model that it was computed from",
             FileKind::Other(_) => "open a file whose `general.type` is `model`",
         };
-        Err(GgufError::NotAModel { kind, advice })
+        let error = GgufError::NotAModel { kind, advice };
+        Err(match self.parts().first().and_then(|part| part.path()) {
+            Some(path) => error.in_file(path),
+            None => error,
+        })
     }
 }

@@ -264,6 +264,11 @@ impl Tokenizer {
         self.vocab.bytes(id)
     }
 
+    /// A special token as chat templates write it; empty where there is none.
+    pub fn spelling(&self, id: Option<u32>) -> Cow<'_, str> {
+        String::from_utf8_lossy(id.and_then(|id| self.token_text(id)).unwrap_or_default())
+    }
+
     /// The kind of a token. `None` for an id outside the vocabulary.
     pub fn token_kind(&self, id: u32) -> Option<TokenKind> {
         self.vocab.kind(id)

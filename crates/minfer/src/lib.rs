@@ -43,8 +43,8 @@ pub use minfer_backend::{Backend, Capabilities};
 pub use minfer_cpu::{CpuError, SimdLevel, default_threads};
 pub use minfer_engine::{
     BatchToken, Blueprint, Budget, Change, Combination, ContextChoice, ContextReason, DEFAULT_N_CTX, EndReason, Engine,
-    EngineConfig, EngineError, Fit, Fitted, Levers, Logits, MemoryFigures, Model, Remedy, Replanner, Sampler,
-    SamplerError, SamplingParams, SequenceId, Session, Shortfall, Timing, admit, choose_n_ctx, fit,
+    EngineConfig, EngineError, Fit, Fitted, Interrupt, Levers, Logits, MemoryFigures, Model, Remedy, Replanner,
+    Sampler, SamplerError, SamplingParams, SequenceId, Session, Shortfall, Timing, admit, choose_n_ctx, fit,
 };
 pub use minfer_gguf::GgufFile;
 pub use minfer_graph::{CacheType, Fusion};

@@ -31,21 +31,14 @@ pub fn text_prompt(tokenizer: &Tokenizer, text: &str) -> Prompt {
 pub fn chat_prompt(model: &Model, messages: &[Message]) -> Result<Prompt, Error> {
     let source = model.chat_template.as_deref().ok_or(Error::NoChatTemplate)?;
     let tokenizer = &model.tokenizer;
-    let (bos_token, eos_token) =
-        (spelling(tokenizer, tokenizer.special().bos), spelling(tokenizer, tokenizer.special().eos));
     let input = ChatInput {
         messages,
         add_generation_prompt: true,
-        bos_token: &bos_token,
-        eos_token: &eos_token,
+        bos_token: &tokenizer.spelling(tokenizer.special().bos),
+        eos_token: &tokenizer.spelling(tokenizer.special().eos),
         now_s: SystemTime::now().duration_since(UNIX_EPOCH).ok().map(|now| now.as_secs() as i64),
         ..ChatInput::default()
     };
     let prompt = ChatTemplate::new(source)?.render_prompt(&input, tokenizer)?;
     Ok(Prompt { text: prompt.text().to_owned(), ids: tokenizer.encode_prompt(&prompt) })
-}
-
-fn spelling(tokenizer: &Tokenizer, id: Option<u32>) -> String {
-    let bytes = id.and_then(|id| tokenizer.token_text(id)).unwrap_or_default();
-    String::from_utf8_lossy(bytes).into_owned()
 }

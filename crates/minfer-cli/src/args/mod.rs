@@ -136,6 +136,18 @@ mod tests {
         Cli::command().debug_assert();
     }
 
+    /// A heading goes on for whatever follows, so groups of flags come last.
+    #[test]
+    fn no_heading_covers_what_is_not_of_it() {
+        for command in Cli::command().get_subcommands() {
+            for name in ["output", "passes", "explain", "json", "diff", "svg", "html", "profile", "top"] {
+                let found = command.get_arguments().find(|arg| arg.get_id() == name);
+                let heading = found.and_then(|arg| arg.get_help_heading());
+                assert_eq!(heading, None, "{} --{name}", command.get_name());
+            }
+        }
+    }
+
     #[test]
     fn words_without_a_command_are_a_run() {
         for short in ["minfer m.gguf hi", "minfer --temp 0 m.gguf hi", "minfer m.gguf"] {

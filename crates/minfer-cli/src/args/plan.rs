@@ -17,7 +17,10 @@ pub enum FitSetting {
 
 /// `minfer plan`.
 #[derive(Args, Debug)]
-#[command(after_help = crate::env::help())]
+#[command(
+    after_help = crate::env::help(),
+    override_usage = "minfer plan [OPTIONS] <MODEL>\n       minfer plan --diff <A.json> <B.json>"
+)]
 pub struct LedgerArgs {
     /// Model file (.gguf; of a split model the first part); only its header is read
     #[arg(required_unless_present = "diff")]
@@ -31,13 +34,6 @@ pub struct LedgerArgs {
     /// Sequences at once, each with a context of its own
     #[arg(long, value_name = "N", default_value_t = 1, help_heading = "Planning")]
     pub slots: u64,
-    #[command(flatten)]
-    pub plan: PlanArgs,
-    #[command(flatten)]
-    pub memory: MemoryArgs,
-    /// Find the largest value of this setting that fits in --memory
-    #[arg(long, value_enum, value_name = "SETTING", help_heading = "Planning")]
-    pub fit: Option<FitSetting>,
     /// Say who holds memory at the fullest step and why, and what each setting would change
     #[arg(long, conflicts_with = "json")]
     pub explain: bool,
@@ -53,4 +49,11 @@ pub struct LedgerArgs {
     /// Print one JSON object: figures, ledger and the place of every value
     #[arg(long)]
     pub json: bool,
+    #[command(flatten)]
+    pub plan: PlanArgs,
+    #[command(flatten)]
+    pub memory: MemoryArgs,
+    /// Find the largest value of this setting that fits in --memory
+    #[arg(long, value_enum, value_name = "SETTING", help_heading = "Planning")]
+    pub fit: Option<FitSetting>,
 }

@@ -73,14 +73,14 @@ pub struct GraphArgs {
     /// Positions of the context [default: 4096, at most what the model was trained for]
     #[arg(short = 'c', long, value_name = "N")]
     pub n_ctx: Option<u64>,
-    #[command(flatten)]
-    pub plan: PlanArgs,
     /// Print the graph after every pass of the planner
     #[arg(long)]
     pub passes: bool,
     /// For people, for Graphviz or for programs
     #[arg(long, value_enum, default_value_t = GraphOutput::Text)]
     pub output: GraphOutput,
+    #[command(flatten)]
+    pub plan: PlanArgs,
 }
 
 /// `minfer tokenize`.
@@ -111,11 +111,11 @@ pub struct TokenizeArgs {
     /// Take the spelling of a control token in the text for that token
     #[arg(long, conflicts_with = "chat")]
     pub parse_special: bool,
-    #[command(flatten)]
-    pub words: WordArgs,
     /// Ids, or more about each token
     #[arg(long, value_enum, default_value_t = TokenOutput::Text)]
     pub output: TokenOutput,
+    #[command(flatten)]
+    pub words: WordArgs,
 }
 
 /// `minfer template`.
@@ -152,6 +152,9 @@ pub struct EvalArgs {
     /// How many of the largest logits after the last token to print
     #[arg(long, value_name = "N", default_value_t = 32)]
     pub top: u64,
+    /// For people or for programs
+    #[arg(long, value_enum, default_value_t = EvalOutput::Table)]
+    pub output: EvalOutput,
     /// Most tokens read at once; as many rows of logits are kept
     #[arg(long, value_name = "N", default_value_t = 64, help_heading = "Planning")]
     pub ubatch: u64,
@@ -165,9 +168,6 @@ pub struct EvalArgs {
     /// Write what every step computed, as JSON lines
     #[arg(long, value_name = "FILE", help_heading = "Looking inside")]
     pub trace: Option<PathBuf>,
-    /// For people or for programs
-    #[arg(long, value_enum, default_value_t = EvalOutput::Table)]
-    pub output: EvalOutput,
 }
 
 /// For people or for programs.

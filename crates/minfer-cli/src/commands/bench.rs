@@ -8,8 +8,8 @@ mod stats;
 
 use super::{admitted, backends, limits};
 use crate::exit::{Failure, Outcome};
+use crate::outputs::{Outputs, cannot_write};
 use crate::resolve::{Bench, Compute};
-use crate::watch;
 use anyhow::Result;
 use limits::Limits;
 use minfer::{Engine, EngineConfig, Levers, Model};
@@ -35,7 +35,7 @@ pub fn bench(settings: &Bench) -> Result<Outcome> {
     let start = Instant::now();
     let model = Arc::new(Model::open(&settings.model)?);
     let mut load_s = start.elapsed().as_secs_f64();
-    let svg = settings.svg.as_ref().map(|path| watch::create(path, &model.file)).transpose()?;
+    let svg = settings.svg.as_ref().map(|path| Outputs::beside(&model.file).create(path)).transpose()?;
     let n_ctx = n_ctx(settings, &model)?;
     let limits = measure_limits(settings, &model)?;
 
@@ -59,8 +59,7 @@ pub fn bench(settings: &Bench) -> Result<Outcome> {
 
     let report = Report { settings, model: &model, load_s, limits, results };
     if let (Some(mut file), Some(path)) = (svg, &settings.svg) {
-        let written = file.write_all(report.picture().as_bytes());
-        written.map_err(|error| Failure::new(format!("{}: cannot write: {error}", path.display())))?;
+        file.write_all(report.picture().as_bytes()).map_err(|error| cannot_write(path, &error))?;
     }
     report.print()?;
     Ok(Outcome::Done)
@@ -85,8 +84,13 @@ fn measure(bed: &mut Bed, settings: &Bench, compute: &Compute, batch: u32, depth
 /// Positions of every context. More than the model was trained for are refused before anything is measured.
 fn n_ctx(settings: &Bench, model: &Model) -> Result<u32> {
     let asked = settings.computes.first().map(|compute| compute.config.n_ctx);
-    let n_tokens = settings.longest_tokens() as usize;
-    Ok(minfer::choose_n_ctx(asked, n_tokens, Some(0), model.spec.n_ctx_train)?.n_ctx)
+    let n_tokens = settings.longest_tokens();
+    let choice = minfer::choose_n_ctx(asked, n_tokens as usize, Some(0), model.spec.n_ctx_train).map_err(|_| {
+        let n_ctx_train = model.spec.n_ctx_train;
+        Failure::new(format!("the longest test takes {n_tokens} positions, the model was trained for {n_ctx_train}"))
+            .hint("a smaller --depth, --n-prompt or --n-gen")
+    })?;
+    Ok(choice.n_ctx)
 }
 
 /// What the machine can do with each number of threads, once.

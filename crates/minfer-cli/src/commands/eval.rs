@@ -3,8 +3,9 @@
 use super::text::read_bytes;
 use super::{admitted, backends};
 use crate::args::EvalOutput;
-use crate::exit::Outcome;
+use crate::exit::{Failure, Outcome};
 use crate::output::{self, Table};
+use crate::outputs::Outputs;
 use crate::resolve::{Eval, EvalSource};
 use crate::watch::Watch;
 use anyhow::Result;
@@ -37,7 +38,9 @@ pub fn eval(settings: &Eval) -> Result<Outcome> {
     let n_tokens = u32::try_from(ids.len()).unwrap_or(u32::MAX);
     let n_vocab = model.spec.n_vocab;
     if ids.is_empty() {
-        return Err(EngineError::EmptyPrompt.into());
+        return Err(Failure::new("the text is empty: there is nothing to score")
+            .hint("--text TEXT, --file FILE or --ids IDS gives some")
+            .into());
     }
     if let Some(&token) = ids.iter().find(|&&id| id >= n_vocab) {
         return Err(EngineError::TokenOutOfRange { token, n_vocab }.into());
@@ -49,7 +52,12 @@ pub fn eval(settings: &Eval) -> Result<Outcome> {
     let config = EngineConfig { n_ctx: n_tokens, n_ubatch: n_batch, n_outputs: n_batch, ..settings.compute.config };
     let levers = Levers { least_n_ctx: None, slots: false };
     let (config, blueprint) = admitted(&model, config, &settings.compute, levers)?;
-    let watch = Watch::open(&settings.watch, &model.file)?;
+    let outputs = Outputs::beside(&model.file);
+    let mut outputs = match &settings.source {
+        EvalSource::Ids(_) => outputs,
+        EvalSource::Text(source) => outputs.keep_text(source, "the text"),
+    };
+    let watch = Watch::open(&settings.watch, &mut outputs)?;
     let mut engine = Engine::from_blueprint(model, backends(&settings.compute)?, config, blueprint)?;
     watch.attach(&mut engine);
     let score = score(&mut engine, &ids, settings.top)?;

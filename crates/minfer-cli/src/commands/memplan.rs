@@ -4,13 +4,14 @@ use super::text::read_bytes;
 use crate::args::TableOutput;
 use crate::exit::{Failure, Outcome};
 use crate::output::{self, Table as Columns, note, plain};
+use crate::outputs::Outputs;
 use crate::resolve::{Memplan, MemplanAction, TextSource};
 use anyhow::Result;
 use minfer_memplan::csv::{self, Table};
 use minfer_memplan::{Options, PlaceError, Placed, Strategy, Verdict, check, check_certificate, place_until, svg};
 use serde_json::{Value, json};
 use std::collections::HashMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 /// Names listed in a sentence; JSON has all of them.
@@ -106,7 +107,11 @@ fn solve(input: &Input, minimize: bool, limit: Duration, output: TableOutput) ->
         Found::TooHigh(placed) => (placed, Outcome::No),
         Found::Nothing { why, blame, is_irreducible } => {
             output::line(why);
-            let less = if *is_irreducible { "none of them can be left out" } else { "perhaps fewer would do" };
+            let less = if *is_irreducible || blame.len() == 1 {
+                "none of them can be left out"
+            } else {
+                "perhaps fewer would do"
+            };
             output::line(&format!("alone too many: {} ({less})", names(&input.table, blame)));
             if output == TableOutput::Json {
                 let ids: Vec<&String> = blame.iter().map(|&i| &input.table.ids[i]).collect();
@@ -144,7 +149,8 @@ fn certificate_notes(table: &Table, placed: &Placed) {
     let certificate = &placed.certificate;
     note("height", &format!("{} bytes", certificate.height));
     let bound = &certificate.lower_bound;
-    note("bound", &format!("{} bytes are live at step {}: {}", bound.bytes, bound.step, names(table, &bound.live)));
+    let live = if bound.live.is_empty() { "nothing".to_owned() } else { names(table, &bound.live) };
+    note("bound", &format!("{} bytes are live at step {}: {live}", bound.bytes, bound.step));
     let verdict = match certificate.verdict {
         Verdict::Optimal => "the least height: as many bytes are live at one step".to_owned(),
         Verdict::OptimalBySearch if certificate.height == fixed_top(table) => {
@@ -292,17 +298,7 @@ fn render(input: &Input, source: &TextSource, limit: Duration, file: Option<&Pat
     let picture = svg::draw(&table, &offsets);
     match file {
         None => output::answer(|out| out.write_all(picture.as_bytes()))?,
-        Some(path) => write_picture(path, source, &picture)?,
+        Some(path) => Outputs::default().keep_text(source, "the problem").write(path, picture.as_bytes())?,
     }
     Ok(outcome)
-}
-
-/// Writes the picture, never over the problem it shows.
-fn write_picture(path: &Path, source: &TextSource, picture: &str) -> Result<()> {
-    let is_source = |given: &PathBuf| same_file::is_same_file(path, given).unwrap_or(false);
-    if matches!(source, TextSource::File(given) if is_source(given)) {
-        return Err(Failure::new(format!("{}: this is the problem; it will not be overwritten", path.display())).into());
-    }
-    let failed = |error| Failure::new(format!("{}: cannot write: {error}", path.display()));
-    Ok(std::fs::write(path, picture).map_err(failed)?)
 }

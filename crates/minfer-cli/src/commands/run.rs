@@ -7,21 +7,21 @@ use crate::describe;
 use crate::exit::{Failure, Outcome};
 use crate::measure::{Usage, report_memory};
 use crate::output::{self, note};
+use crate::outputs::{Outputs, cannot_write};
 use crate::resolve::Run;
-use crate::watch::{Watch, create};
+use crate::watch::Watch;
 use anyhow::Result;
 use minfer::{
-    Answer, ContextChoice, EndReason, Engine, EngineConfig, EngineError, Levers, Message, Minfer, Model, Piece, Prompt,
-    chat_prompt, text_prompt,
+    Answer, ContextChoice, EndReason, Engine, EngineConfig, EngineError, Interrupt, Levers, Message, Minfer, Model,
+    Piece, Prompt, chat_prompt, text_prompt,
 };
 use minfer_graph::{to_dot, to_json};
 use minfer_plan::{Plan, annotations, plan_text};
 use std::fs::File;
 use std::io::{self, Write};
 use std::ops::ControlFlow;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 /// What the program ends with on the second Ctrl+C: 128 plus the number of the signal, as shells say it.
 const INTERRUPTED: i32 = 130;
@@ -39,8 +39,9 @@ pub fn run(settings: Run) -> Result<Outcome> {
     let choice = choose_context(&model, &prompt, &settings)?;
     let config = EngineConfig { n_ctx: choice.n_ctx, ..settings.compute.config };
     let (config, blueprint) = admitted(&model, config, &settings.compute, levers(&prompt, &settings))?;
-    let watch = Watch::open(&settings.watch, &model.file)?;
-    let dumps = Dumps::open(&settings, &model)?;
+    let mut outputs = outputs(&settings, &model);
+    let dumps = Dumps::open(&settings, &mut outputs)?;
+    let watch = Watch::open(&settings.watch, &mut outputs)?;
     if !settings.quiet {
         note("model", &describe::model(&model.spec, &model.file));
         note("context", &describe::context(choice, model.spec.n_ctx_train));
@@ -70,6 +71,12 @@ fn open(settings: &Run) -> Result<Model> {
         model.chat_template = Some(chosen_template(&model.file, &settings.model, choice)?);
     }
     Ok(model)
+}
+
+/// What it writes, which is nothing of what it reads.
+fn outputs(settings: &Run, model: &Model) -> Outputs {
+    let template = settings.words.chat_template.as_deref().map(Path::new);
+    Outputs::beside(&model.file).keep_text(&settings.prompt, "the prompt").keep(template, "the chat template")
 }
 
 /// The prompt in the words of the model's chat template, unless it has none or none is wanted.
@@ -109,7 +116,7 @@ fn levers(prompt: &Prompt, settings: &Run) -> Levers {
 
 /// Writes the answer as it comes, every piece at once.
 fn stream(minfer: &mut Minfer, prompt: &[u32], settings: &Run) -> Result<Answer> {
-    let stop = stop_on_interrupt()?;
+    end_on_ctrl_c(minfer.engine().interrupt())?;
     let mut out = io::stdout().lock();
     let mut failed = None;
     let answer = minfer.generate(prompt, &settings.generate, &mut |piece| {
@@ -119,7 +126,7 @@ fn stream(minfer: &mut Minfer, prompt: &[u32], settings: &Run) -> Result<Answer>
             failed = Some(error);
             return ControlFlow::Break(());
         }
-        if stop.load(Ordering::Relaxed) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        ControlFlow::Continue(())
     })?;
     if let Some(error) = failed {
         return Err(output::stdout_failed(error));
@@ -130,24 +137,28 @@ fn stream(minfer: &mut Minfer, prompt: &[u32], settings: &Run) -> Result<Answer>
     Ok(answer)
 }
 
-/// A flag that the first Ctrl+C sets; the second ends the program.
-fn stop_on_interrupt() -> Result<Arc<AtomicBool>> {
-    let stop = Arc::new(AtomicBool::new(false));
-    let flag = Arc::clone(&stop);
+/// The first Ctrl+C ends the answer, the second the program.
+fn end_on_ctrl_c(interrupt: Interrupt) -> Result<(), Failure> {
+    let mut pressed = false;
     let handler = move || {
-        if flag.swap(true, Ordering::Relaxed) {
+        if std::mem::replace(&mut pressed, true) {
             std::process::exit(INTERRUPTED);
         }
+        interrupt.raise();
     };
-    ctrlc::set_handler(handler).map_err(|error| Failure::new(format!("cannot listen for Ctrl+C: {error}")))?;
-    Ok(stop)
+    ctrlc::set_handler(handler).map_err(|error| Failure::new(format!("cannot listen for Ctrl+C: {error}")))
 }
 
 fn report(answer: &Answer, n_ctx: u32) {
     let timing = &answer.timing;
     let rate = |n: usize, tps: f64| format!("{n} tokens, {tps:.1} tokens/s");
-    note("prefill", &rate(timing.n_prompt, timing.prefill_tps()));
-    note("decode", &rate(timing.n_decode, timing.decode_tps()));
+    // Who stopped early may have neither.
+    if timing.n_prompt > 0 {
+        note("prefill", &rate(timing.n_prompt, timing.prefill_tps()));
+    }
+    if timing.n_decode > 0 {
+        note("decode", &rate(timing.n_decode, timing.decode_tps()));
+    }
     let end = match answer.end {
         EndReason::EndOfGeneration => "the model ended its answer".to_owned(),
         EndReason::Length => "as many tokens as --n-predict allows".to_owned(),
@@ -159,29 +170,28 @@ fn report(answer: &Answer, n_ctx: u32) {
 }
 
 /// Files for the planned graph, opened before anything is computed.
-struct Dumps {
-    graph: Option<(File, bool)>,
-    json: Option<File>,
+struct Dumps<'a> {
+    graph: Option<(&'a Path, File)>,
+    json: Option<(&'a Path, File)>,
 }
 
-impl Dumps {
-    fn open(settings: &Run, model: &Model) -> Result<Self> {
-        let is_dot = |path: &Path| path.extension().is_some_and(|extension| extension == "dot");
-        let open = |path: &Path| create(path, &model.file);
-        Ok(Self {
-            graph: settings.dump_graph.as_deref().map(|path| open(path).map(|f| (f, is_dot(path)))).transpose()?,
-            json: settings.dump_graph_json.as_deref().map(open).transpose()?,
-        })
+impl<'a> Dumps<'a> {
+    fn open(settings: &'a Run, outputs: &mut Outputs) -> Result<Self> {
+        let mut open = |path: &'a Option<PathBuf>| {
+            path.as_deref().map(|path| outputs.create(path).map(|file| (path, file))).transpose()
+        };
+        Ok(Self { graph: open(&settings.dump_graph)?, json: open(&settings.dump_graph_json)? })
     }
 
     fn write(self, plan: &Plan) -> Result<()> {
-        let failed = |error| Failure::new(format!("cannot write the graph: {error}"));
-        if let Some((mut file, is_dot)) = self.graph {
+        if let Some((path, mut file)) = self.graph {
+            let is_dot = path.extension().is_some_and(|extension| extension == "dot");
             let text = if is_dot { to_dot(&plan.graph, &annotations(plan)) } else { plan_text(plan) };
-            file.write_all(text.as_bytes()).map_err(failed)?;
+            file.write_all(text.as_bytes()).map_err(|error| cannot_write(path, &error))?;
         }
-        if let Some(mut file) = self.json {
-            writeln!(file, "{:#}", to_json(&plan.graph, &annotations(plan))).map_err(failed)?;
+        if let Some((path, mut file)) = self.json {
+            writeln!(file, "{:#}", to_json(&plan.graph, &annotations(plan)))
+                .map_err(|error| cannot_write(path, &error))?;
         }
         Ok(())
     }

@@ -108,17 +108,12 @@ impl Conversation {
 
     /// In the words of a template; what looks like a control token in the messages is marked as text.
     pub fn render(&self, source: &str, tokenizer: &Tokenizer) -> Result<Prompt, TextError> {
-        let spelling = |id: Option<u32>| {
-            let bytes = id.and_then(|id| tokenizer.token_text(id)).unwrap_or_default();
-            String::from_utf8_lossy(bytes).into_owned()
-        };
-        let (bos_token, eos_token) = (spelling(tokenizer.special().bos), spelling(tokenizer.special().eos));
         ChatTemplate::new(source)?.render_prompt(
             &ChatInput {
                 messages: &self.messages,
                 add_generation_prompt: self.add_generation_prompt,
-                bos_token: &bos_token,
-                eos_token: &eos_token,
+                bos_token: &tokenizer.spelling(tokenizer.special().bos),
+                eos_token: &tokenizer.spelling(tokenizer.special().eos),
                 tools: self.tools.as_ref(),
                 extra: Some(&self.extra),
                 now_s: SystemTime::now().duration_since(UNIX_EPOCH).ok().map(|now| now.as_secs() as i64),

@@ -1,11 +1,10 @@
-//! `minfer bench` and `minfer doctor`. Takes what was typed and the environment; gives settings in their ranges.
+//! `minfer bench`. Takes what was typed and the environment; gives settings in their ranges.
 
-use super::{Compute, MAX_N_CTX, MAX_UBATCH, Resolved, compute, in_range, limit, n_ctx, to_threads};
-use crate::args::{self, BenchOutput, TextOutput};
+use super::Resolved;
+use super::shared::{Compute, MAX_N_CTX, MAX_UBATCH, compute, in_range, limit, n_ctx};
+use crate::args::{self, BenchOutput};
 use crate::env::Environment;
 use crate::exit::Failure;
-use minfer::SimdLevel;
-use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 /// Most sequences of an engine.
@@ -38,15 +37,6 @@ impl Bench {
         let longest = tests.map(|(prompt, answer)| u64::from(prompt) + u64::from(answer)).max();
         self.depths.iter().copied().max().map_or(0, u64::from) + longest.unwrap_or(0)
     }
-}
-
-/// `minfer doctor`.
-pub struct Doctor {
-    pub model: Option<PathBuf>,
-    /// As asked, if anybody asked.
-    pub threads: Option<NonZeroUsize>,
-    pub simd: Option<SimdLevel>,
-    pub output: TextOutput,
 }
 
 pub(super) fn bench(raw: args::BenchArgs, environment: &Environment) -> Resolved<Bench> {
@@ -99,15 +89,6 @@ pub(super) fn bench(raw: args::BenchArgs, environment: &Environment) -> Resolved
         }
     }
     Ok(bench)
-}
-
-pub(super) fn doctor(raw: args::DoctorArgs, environment: &Environment) -> Resolved<Doctor> {
-    let threads = match (raw.threads, environment.threads) {
-        (Some(threads), _) => Some(to_threads("--threads", threads)?),
-        (None, Some(threads)) => Some(to_threads("MINFER_THREADS", threads)?),
-        (None, None) => None,
-    };
-    Ok(Doctor { model: raw.model, threads, simd: environment.simd, output: raw.output })
 }
 
 #[cfg(test)]

@@ -15,6 +15,7 @@ mod text;
 
 pub use html::html;
 pub use svg::svg;
+pub use text::escape;
 
 use minfer_memplan::Strategy;
 

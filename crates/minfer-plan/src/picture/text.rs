@@ -4,9 +4,9 @@
 /// Characters of a name that are shown before it is cut.
 const LONGEST_NAME: usize = 120;
 
-/// Text that is safe as XML content and inside quoted attributes. Characters that XML 1.0 does not allow (production 2,
-/// `Char`) become the replacement character.
-pub(super) fn escape(text: &str) -> String {
+/// Text that is safe in XML and HTML, as content and inside quoted attributes. White space becomes a space; other control
+/// characters, and what XML 1.0 does not allow (production 2, `Char`), become the replacement character.
+pub fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for c in text.chars() {
         match c {
@@ -16,7 +16,7 @@ pub(super) fn escape(text: &str) -> String {
             '"' => escaped.push_str("&quot;"),
             '\'' => escaped.push_str("&#39;"),
             '\t' | '\n' | '\r' => escaped.push(' '),
-            '\u{0}'..='\u{1f}' | '\u{fffe}' | '\u{ffff}' => escaped.push('\u{fffd}'),
+            c if c.is_control() || matches!(c, '\u{fffe}' | '\u{ffff}') => escaped.push('\u{fffd}'),
             c => escaped.push(c),
         }
     }
@@ -96,7 +96,7 @@ mod tests {
 
     #[test]
     fn nothing_breaks_out() {
-        assert_eq!(escape("a<b>\"'&\u{0}\u{1b}\n"), "a&lt;b&gt;&quot;&#39;&amp;\u{fffd}\u{fffd} ");
+        assert_eq!(escape("a<b>\"'&\u{0}\u{9b}\n"), "a&lt;b&gt;&quot;&#39;&amp;\u{fffd}\u{fffd} ");
         assert_eq!(for_script("\"</script><!--&\""), "\"\\u003c/script\\u003e\\u003c!--\\u0026\"");
         assert_eq!(name(&"ä".repeat(200)).chars().count(), LONGEST_NAME);
         assert_eq!(cut("", 0), "");

@@ -68,6 +68,7 @@ impl Default for ChatLimits {
 
 /// One message. More fields (`tool_calls`, `name`, ...) are passed on as they are.
 #[derive(Debug, Clone, Default, PartialEq, serde::Serialize, serde::Deserialize)]
+#[serde(expecting = "a message, which has a role and content")]
 pub struct Message {
     /// `system`, `user`, `assistant`, `tool` or what else the template knows.
     pub role: String,

@@ -7,6 +7,7 @@ use super::Report;
 use super::rounds::{Measured, Test};
 use crate::describe;
 use crate::output::shortened;
+use minfer_plan::picture::escape;
 use std::fmt::Write;
 
 const WIDTH: f64 = 960.0;
@@ -116,28 +117,4 @@ fn colour(test: Test) -> &'static str {
 
 fn text(body: &mut String, x: f64, y: f64, class: &str, words: &str) {
     let _ = writeln!(body, "<text x=\"{x:.1}\" y=\"{y:.1}\" class=\"{class}\">{}</text>", escape(words));
-}
-
-/// Text that may stand in XML; a model names itself as it likes.
-fn escape(words: &str) -> String {
-    let mut escaped = String::new();
-    for c in words.chars() {
-        match c {
-            '&' => escaped.push_str("&amp;"),
-            '<' => escaped.push_str("&lt;"),
-            '>' => escaped.push_str("&gt;"),
-            '"' => escaped.push_str("&quot;"),
-            c if c.is_control() || matches!(c, '\u{fffe}' | '\u{ffff}') => escaped.push('\u{fffd}'),
-            c => escaped.push(c),
-        }
-    }
-    escaped
-}
-
-#[cfg(test)]
-mod tests {
-    #[test]
-    fn names_of_models_stay_text() {
-        assert_eq!(super::escape("<a & \"b\">\u{1}"), "&lt;a &amp; &quot;b&quot;&gt;\u{fffd}");
-    }
 }

@@ -64,7 +64,8 @@ impl Report<'_> {
             // Threads may be several; they stand in the table.
             let words = backend_words(compute);
             let parts: Vec<&str> = words.split(", ").filter(|part| !part.contains("thread")).collect();
-            lines.push(format!("{}; tokens/s over {rounds} rounds", parts.join(", ")));
+            let s = if rounds == 1 { "" } else { "s" };
+            lines.push(format!("{}; tokens/s over {rounds} round{s}", parts.join(", ")));
         }
         for limits in &self.limits {
             lines.push(format!(

@@ -1,7 +1,9 @@
 //! `minfer plan --diff`: two outputs of `--json`, compared. Takes files; gives lines.
 
+use super::super::text::read_bytes;
 use crate::exit::{Failure, Outcome};
-use crate::output::{self, mib};
+use crate::output::{self, mib, plain};
+use crate::resolve::TextSource;
 use anyhow::Result;
 use minfer::{Ledger, LedgerLine};
 use minfer_plan::{ArenaDiff, Lifetime, PlanDiff, PlanRecord, ValueRecord};
@@ -11,6 +13,7 @@ use std::path::Path;
 
 /// What is read of an output of `--json`.
 #[derive(Deserialize)]
+#[serde(expecting = "an object with `ledger` and `plan`")]
 struct Output {
     ledger: Ledger,
     plan: PlanRecord,
@@ -22,22 +25,24 @@ const MOST_LINES: usize = 12;
 /// Prints what is different in the second file.
 pub fn diff(before: &Path, after: &Path) -> Result<Outcome> {
     let (before, after) = (read(before)?, read(after)?);
-    output::answer(|out| {
-        if before.ledger == after.ledger && before.plan == after.plan {
-            return writeln!(out, "the same plan, byte for byte");
-        }
-        ledgers(out, &before.ledger, &after.ledger)?;
-        plans(out, &before.plan, &after.plan)
-    })?;
+    let mut text = Vec::new();
+    if before.ledger == after.ledger && before.plan == after.plan {
+        writeln!(text, "the same plan, byte for byte")?;
+    } else {
+        ledgers(&mut text, &before.ledger, &after.ledger)?;
+        plans(&mut text, &before.plan, &after.plan)?;
+    }
+    // The names are the files'.
+    let text = String::from_utf8_lossy(&text);
+    output::answer(|out| text.lines().try_for_each(|line| writeln!(out, "{}", plain(line))))?;
     Ok(Outcome::Done)
 }
 
 fn read(path: &Path) -> Result<Output> {
-    let failed = |what: String| {
-        Failure::new(format!("{}: {what}", path.display())).hint("`minfer plan MODEL --json > FILE` writes such a file")
-    };
-    let text = std::fs::read(path).map_err(|error| failed(format!("cannot read: {error}")))?;
-    Ok(serde_json::from_slice(&text).map_err(|error| failed(format!("not an output of --json: {error}")))?)
+    let hint = "`minfer plan MODEL --json > FILE` writes such a file";
+    let text = read_bytes(&TextSource::File(path.to_owned()), "").map_err(|failure| failure.hint(hint))?;
+    let failed = |error| Failure::new(format!("{}: not an output of --json: {error}", path.display())).hint(hint);
+    Ok(serde_json::from_slice(&text).map_err(failed)?)
 }
 
 /// The owners that changed, and the sum.

@@ -2,8 +2,7 @@
 //! page's switch.
 
 use super::Planned;
-use crate::exit::Failure;
-use crate::watch::create;
+use crate::outputs::{Outputs, cannot_write};
 use anyhow::Result;
 use minfer::{Change, Strategy};
 use minfer_plan::picture::{Caption, html, svg};
@@ -19,9 +18,9 @@ pub fn draw(planned: &Planned<'_>) -> Result<()> {
         model: settings.model.file_name().map(|name| name.display().to_string()).unwrap_or_default(),
         settings: format!("prefill, {batch} tokens, context {n_ctx}, {slots} slots, KV {kv}"),
     };
-    let write = |path: &Path, text: &str| -> Result<()> {
-        let written = create(path, &planned.replanner.model.file)?.write_all(text.as_bytes());
-        Ok(written.map_err(|error| Failure::new(format!("{}: cannot write: {error}", path.display())))?)
+    let mut outputs = Outputs::beside(&planned.replanner.model.file);
+    let mut write = |path: &Path, text: &str| -> Result<()> {
+        Ok(outputs.create(path)?.write_all(text.as_bytes()).map_err(|error| cannot_write(path, &error))?)
     };
     if let Some(path) = &settings.svg {
         write(path, &svg(&blueprint.plan, &blueprint.ledger, &caption))?;
