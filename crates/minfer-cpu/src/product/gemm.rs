@@ -237,6 +237,11 @@ impl<F: Format, const R: usize> Kernel for Unpack<'_, F, R> {
                         // SAFETY: the row and its blocks from this column on are in the matrix.
                         unsafe {
                             let at = part.row(row).add((first_col + chunk_col) / F::BLOCK * F::BYTES);
+                            // The row's next slice: so many rows side by side are more than a machine foresees.
+                            let chunk_bytes = const { CHUNK / F::BLOCK * F::BYTES };
+                            for line in (0..chunk_bytes).step_by(64) {
+                                s.prefetch(at.wrapping_add(SLICE / CHUNK * chunk_bytes + line));
+                            }
                             // The number of blocks known to the compiler wherever it can be.
                             match n_blocks {
                                 n if n == CHUNK / F::BLOCK => F::unpack(s, at, CHUNK / F::BLOCK, chunk),
