@@ -237,10 +237,15 @@ impl<F: Format, const R: usize> Kernel for Unpack<'_, F, R> {
                         // SAFETY: the row and its blocks from this column on are in the matrix.
                         unsafe {
                             let at = part.row(row).add((first_col + chunk_col) / F::BLOCK * F::BYTES);
-                            // The row's next slice: so many rows side by side are more than a machine foresees.
-                            let chunk_bytes = const { CHUNK / F::BLOCK * F::BYTES };
-                            for line in (0..chunk_bytes).step_by(64) {
-                                s.prefetch(at.wrapping_add(SLICE / CHUNK * chunk_bytes + line));
+                            // So many rows side by side are more than a machine foresees: ask for the next panel's, in
+                            // the first panel for those of the next slice.
+                            let ahead = if first_row == 0 && first_col + n_cols < part.matrix.cols {
+                                SLICE / F::BLOCK * F::BYTES
+                            } else {
+                                width * part.matrix.row_bytes
+                            };
+                            for line in (0..CHUNK / F::BLOCK * F::BYTES).step_by(64) {
+                                s.prefetch(at.wrapping_add(ahead + line));
                             }
                             // The number of blocks known to the compiler wherever it can be.
                             match n_blocks {

@@ -31,8 +31,12 @@ use minfer_graph::ValueType;
 pub(crate) const GEMV_TOKENS: usize = 2;
 /// Bytes of weights in an item with few tokens: enough to stream, few enough to share out.
 const GEMV_ITEM_BYTES: usize = 32 << 10;
-/// Rows of weights in an item with many tokens.
+/// Rows of weights in an item with many tokens: a panel.
 const GEMM_ROWS: usize = 32;
+/// Most tokens for which an item is a run of panels.
+const SOME_TOKENS: usize = 32;
+/// Bytes of weights in such a run.
+const PANEL_RUN_BYTES: usize = 128 << 10;
 /// Most tokens in an item: their activations stay in the second-level cache.
 const GEMM_TOKENS: usize = 256;
 /// Floats of a tile buffer.
@@ -119,7 +123,13 @@ impl Tiling {
                 let rows = rows.min(TILE / 2 / GEMV_TOKENS);
                 (rows, first.rows.div_ceil(rows), first.rows.div_ceil(rows))
             }
-            _ => (GEMM_ROWS, first.rows.div_ceil(GEMM_ROWS), first.rows.div_ceil(GEMM_ROWS)),
+            _ => {
+                // With some tokens only, the time goes into reading weights: in runs of panels, so that each can be asked
+                // for while the one before is multiplied, but in enough of them to share out.
+                let run = if x.n_tokens <= SOME_TOKENS { PANEL_RUN_BYTES / first.row_bytes.max(1) } else { 0 };
+                let rows = (run.min(first.rows / 16) / GEMM_ROWS * GEMM_ROWS).max(GEMM_ROWS);
+                (rows, first.rows.div_ceil(rows), first.rows.div_ceil(rows))
+            }
         };
         let n_token_tiles = x.n_tokens.div_ceil(GEMM_TOKENS.min(TILE / 2 / stride(rows)));
         let tokens = x.n_tokens.div_ceil(n_token_tiles.max(1));
