@@ -10,7 +10,7 @@ use crate::simd::{Kernel, Simd};
 use std::marker::PhantomData;
 
 /// Bytes that the weights are asked for ahead of their use.
-const PREFETCH: usize = 4096;
+const PREFETCH: usize = 8192;
 
 /// Computes a part for weights of format `F`.
 pub(crate) struct Multiply<F> {

@@ -29,14 +29,12 @@ use minfer_graph::ValueType;
 
 /// Most tokens that are multiplied straight on the file's layout. Measured: from here on panels are faster.
 pub(crate) const GEMV_TOKENS: usize = 2;
-/// Bytes of weights in an item with few tokens: enough to stream, few enough to share out.
-const GEMV_ITEM_BYTES: usize = 32 << 10;
 /// Rows of weights in an item with many tokens: a panel.
 const GEMM_ROWS: usize = 32;
-/// Most tokens for which an item is a run of panels.
+/// Most tokens for which an item is a run of weights: enough to stream.
 const SOME_TOKENS: usize = 32;
-/// Bytes of weights in such a run.
-const PANEL_RUN_BYTES: usize = 128 << 10;
+/// Bytes of weights in a run.
+const RUN_BYTES: usize = 128 << 10;
 /// Most tokens in an item: their activations stay in the second-level cache.
 const GEMM_TOKENS: usize = 256;
 /// Floats of a tile buffer.
@@ -114,22 +112,17 @@ impl Product {
 impl Tiling {
     fn new(matrices: &[Matrix; 3], x: &Activations, epilogue: &Epilogue) -> Self {
         let [first, ..] = matrices;
-        let few = x.n_tokens <= GEMV_TOKENS;
         let (rows, n_row_tiles, n_divided) = match epilogue {
             Epilogue::Qkv(qkv) => (qkv.head_dim, qkv.n_head + 2 * qkv.n_kv_head, qkv.n_head),
-            _ if few => {
-                // Whole blocks of quantised output; two tiles of a gated product fit the buffer.
-                let rows = (GEMV_ITEM_BYTES / first.row_bytes.max(1)).next_multiple_of(32);
-                let rows = rows.min(TILE / 2 / GEMV_TOKENS);
+            // With some tokens only, the time goes into reading weights: in runs, so that each part can be asked for while
+            // the one before is multiplied, but in enough of them to share out. Whole blocks of quantised output, and
+            // whole panels; two tiles of a gated product fit the buffer.
+            _ if x.n_tokens <= SOME_TOKENS => {
+                let run = (RUN_BYTES / first.row_bytes.max(1)).min(first.rows / 8).min(TILE / 2 / SOME_TOKENS);
+                let rows = (run / GEMM_ROWS * GEMM_ROWS).max(GEMM_ROWS);
                 (rows, first.rows.div_ceil(rows), first.rows.div_ceil(rows))
             }
-            _ => {
-                // With some tokens only, the time goes into reading weights: in runs of panels, so that each can be asked
-                // for while the one before is multiplied, but in enough of them to share out.
-                let run = if x.n_tokens <= SOME_TOKENS { PANEL_RUN_BYTES / first.row_bytes.max(1) } else { 0 };
-                let rows = (run.min(first.rows / 16) / GEMM_ROWS * GEMM_ROWS).max(GEMM_ROWS);
-                (rows, first.rows.div_ceil(rows), first.rows.div_ceil(rows))
-            }
+            _ => (GEMM_ROWS, first.rows.div_ceil(GEMM_ROWS), first.rows.div_ceil(GEMM_ROWS)),
         };
         let n_token_tiles = x.n_tokens.div_ceil(GEMM_TOKENS.min(TILE / 2 / stride(rows)));
         let tokens = x.n_tokens.div_ceil(n_token_tiles.max(1));
