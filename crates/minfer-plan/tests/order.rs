@@ -123,6 +123,7 @@ fn many_branches_are_ordered_within_a_budget() {
     let graph = lab.finish(&[sum.unwrap()]);
     let figures = planned(&graph).arenas[0].figures;
     assert!(figures.lower_bound_bytes * 4 < figures.given_order_bytes, "{figures:?}");
+    assert!(!figures.order_is_least, "{figures:?}");
     assert_eq!(planned(&graph), planned(&graph));
 }
 

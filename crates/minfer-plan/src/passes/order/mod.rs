@@ -26,7 +26,7 @@ pub(crate) struct Ordered {
     pub is_least: bool,
 }
 
-/// Orders for one backend after the other; none comes to need more than it did.
+/// Orders for one backend after the other; on none more comes to be live at once.
 pub(crate) fn order(draft: Draft, backends: &Backends) -> (Draft, Vec<Ordered>) {
     let steps = Steps::new(&draft, backends);
     let given: Vec<u32> = (0..steps.len()).collect();
@@ -60,7 +60,8 @@ fn improve(steps: &Steps, order: &mut Vec<u32>, backend: usize, work: &mut Work)
         if let Some(order) = found.order {
             members.copy_from_slice(&order);
         }
-        is_least = found.is_least || (found.peak == floor && is_least);
+        // At the floor nothing new is shown: the proof is that of the region that set it.
+        is_least = if found.peak > floor { found.is_least } else { is_least };
         floor = found.peak;
     }
     if floor < limits[backend] {
