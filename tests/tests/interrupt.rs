@@ -3,6 +3,7 @@
 use minfer_backend::{DeferringBackend, ReferenceBackend};
 use minfer_engine::*;
 use minfer_graph::KvSide;
+use minfer_testkit::{TinyArch, TinyModel};
 use minfer_tests::spy::{Call, Spy};
 use minfer_tests::*;
 use std::ops::ControlFlow;
@@ -48,28 +49,34 @@ fn read(engine: &mut Engine, session: &mut Session, ids: &[u32]) -> Option<Vec<f
     session.read(engine, ids, &mut |_| ControlFlow::Continue(())).unwrap()
 }
 
+/// Also where layers have given cells of their window back for the tokens that are then not read.
 #[test]
 fn an_interrupt_ends_the_run_before_the_next_step() {
-    let model = tiny_named("qwen2-f32");
-    let ids = prompt(BATCH + 40);
-    let (first, second) = ids.split_at(BATCH as usize);
-    for poison in [false, true] {
-        let whole = last_logits(&mut engine(&model, cpu(2), settings(poison)), &ids);
-        for after in [1, 2, 7] {
-            let mut engine = engine(&model, cpu(2), settings(poison));
-            let mut session = Session::new(&mut engine).unwrap();
-            read(&mut engine, &mut session, first).unwrap();
+    let windowed = TinyModel { window: Some(20), ..TinyModel::new("windowed", TinyArch::Gemma3) };
+    for (model, n_first) in [(tiny_named("qwen2-f32"), BATCH), (tiny(&windowed), 2 * BATCH + 32)] {
+        let ids = prompt(n_first + 40);
+        let (first, second) = ids.split_at(n_first as usize);
+        for poison in [false, true] {
+            let mut undisturbed = engine(&model, cpu(2), settings(poison));
+            let mut session = Session::new(&mut undisturbed).unwrap();
+            read(&mut undisturbed, &mut session, first).unwrap();
+            let whole = read(&mut undisturbed, &mut session, second).unwrap();
+            for after in [1, 2, 7, 15] {
+                let mut engine = engine(&model, cpu(2), settings(poison));
+                let mut session = Session::new(&mut engine).unwrap();
+                read(&mut engine, &mut session, first).unwrap();
 
-            let seen = raise_after(&mut engine, after);
-            assert_eq!(read(&mut engine, &mut session, second), None);
-            assert_eq!(seen.load(Relaxed), after, "no step after the interrupt");
-            assert_eq!(session.tokens(), first);
-            assert_eq!(engine.sequence_len(session.sequence()).unwrap(), BATCH, "the cells are given back");
+                let seen = raise_after(&mut engine, after);
+                assert_eq!(read(&mut engine, &mut session, second), None);
+                assert_eq!(seen.load(Relaxed), after, "no step after the interrupt");
+                assert_eq!(session.tokens(), first);
+                assert_eq!(engine.sequence_len(session.sequence()).unwrap(), n_first, "the cells are given back");
 
-            // One wish ends one run, and what was half done leaves no trace.
-            engine.stop_observing();
-            let logits = read(&mut engine, &mut session, second).unwrap();
-            assert_eq!(bits(&logits), bits(&whole), "interrupted after {after} steps, poison {poison}");
+                // One wish ends one run, and what was half done leaves no trace.
+                engine.stop_observing();
+                let logits = read(&mut engine, &mut session, second).unwrap();
+                assert_eq!(bits(&logits), bits(&whole), "interrupted after {after} steps, poison {poison}");
+            }
         }
     }
 }

@@ -46,8 +46,8 @@ pub enum InferError {
 /// A value as the rules see it.
 type Typed = (Shape, ValueType);
 
-/// The shape and type of an operation's value. `kv` is the shape of the regions of the layer that it names. `stated` is the node's own: an input states its shape, and a producer may
-/// state a quantised type where its rule gives floats.
+/// The shape and type of an operation's value. `kv` is the shape of the regions of the layer that it names. `stated` is the
+/// node's own: an input states its shape, and a producer may state a quantised type where its rule gives floats.
 pub fn infer_output(
     op: &Op,
     inputs: &[Typed],

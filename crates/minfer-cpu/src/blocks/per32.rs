@@ -33,7 +33,7 @@ pub(super) unsafe fn scales<S: Simd>(s: S, at: *const u8, stride: usize, n_block
     unsafe { s.halves8(halves, out.as_mut_ptr()) }
 }
 
-/// How the 32 levels of one block become bytes.
+/// How the levels of blocks become bytes.
 pub(super) trait Levels: Format {
     /// The levels of two blocks, in element order.
     ///

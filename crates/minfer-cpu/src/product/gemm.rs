@@ -103,15 +103,14 @@ unsafe fn multiply<S: Simd, F: Format, const R: usize, const T: usize>(
 /// The token is one of the part's, the column starts one of its blocks.
 #[inline(always)]
 unsafe fn activations(part: &Part, token: usize, col: usize) -> Tokens {
-    let cols = part.matrix.cols;
     // SAFETY: as promised by the caller.
-    let row = unsafe { Q8Row::at(part.x(token).cast_mut(), 0, cols).part(col) };
+    let row = unsafe { part.q8(token, col) };
     Tokens {
         q: row.q.cast(),
         d: row.d.cast(),
         sums: row.sums.cast(),
         token_bytes: part.x.token_bytes(),
-        second_row: Q8Row::bytes(cols),
+        second_row: Q8Row::bytes(part.x.cols),
     }
 }
 
@@ -131,6 +130,7 @@ struct Job<'a> {
 /// The job lies within its part; the panel is unpacked.
 #[inline(always)]
 unsafe fn by_class<S: Simd, F: Format, const R: usize, const T: usize, const FINE: bool>(s: S, n: usize, job: Job<'_>) {
+    const { assert!(!F::WIDE || F::GROUP == 32 && !F::HAS_MIN, "no loop for such a format") };
     // SAFETY: as promised by the caller.
     unsafe {
         if const { F::GROUP == 32 && F::HAS_MIN } {

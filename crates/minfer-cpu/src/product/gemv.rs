@@ -150,12 +150,10 @@ unsafe fn multiply<S: Simd, F: Format, const N: usize, const FINE: bool>(s: S, p
 /// The token is one of the part's, the row that long.
 #[inline(always)]
 unsafe fn activations(part: &Part, token: usize, index: usize) -> [Q8Row; 2] {
-    let cols = part.x.cols;
-    // SAFETY: as promised by the caller. Where there is no second row, its address is computed and never read.
-    unsafe {
-        let row = Q8Row::at(part.x(token).cast_mut(), 0, cols).part(index * CHUNK);
-        [row, row.next(cols)]
-    }
+    // SAFETY: as promised by the caller.
+    let row = unsafe { part.q8(token, index * CHUNK) };
+    // Where there is no second row, its address is computed and never read.
+    [row, row.next(part.x.cols)]
 }
 
 /// Adds the dot of the first `COLS` elements; beyond, the chunk's scales are zero.

@@ -77,7 +77,7 @@ pub(crate) struct Tokens {
 /// have a second row, whose scales are 1/256 of the first's.
 ///
 /// # Safety
-/// The panel has `n_blocks` blocks, and so have the rows of `T` tokens.
+/// The panel has `n_blocks` blocks, and so have the rows of `T` tokens; if `FINE`, their second rows too.
 #[inline(always)]
 pub(crate) unsafe fn ints<
     S: Simd,

@@ -187,6 +187,16 @@ impl Part {
         unsafe { self.x.start.add((self.first_token + token) * self.x.token_bytes()) }
     }
 
+    /// A token's quantised activations from column `col` on; the first row of them if there are two.
+    ///
+    /// # Safety
+    /// The token is below `n_tokens`, the column starts a block of its row.
+    #[inline(always)]
+    unsafe fn q8(&self, token: usize, col: usize) -> Q8Row {
+        // SAFETY: as promised by the caller.
+        unsafe { Q8Row::at(self.x(token).cast_mut(), 0, self.x.cols).part(col) }
+    }
+
     /// Address of a row of the weights.
     ///
     /// # Safety

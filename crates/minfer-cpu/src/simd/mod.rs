@@ -108,7 +108,7 @@ pub(crate) trait Simd: Copy + Send + Sync + 'static {
     fn dot(self, acc: Self::I, u: Self::I, x: Self::I) -> Self::I;
     /// The same for bytes `w` of the full range, biased by [`Simd::WIDE_BIAS`]; those of `x` are at least -127.
     fn dot_wide(self, acc: Self::I, w: Self::I, x: Self::I) -> Self::I;
-    /// The sum of 32-bit lanes, `a` 256 times as much.
+    /// The sum of 32-bit lanes, `a` 256 times as much: of sums of up to 32 products of bytes, for which there is room.
     fn join(self, a: Self::I, b: Self::I) -> Self::I;
     /// In each 32-bit lane the sum of the products of two signed 16-bit halves.
     fn madd(self, a: Self::I, b: Self::I) -> Self::I;

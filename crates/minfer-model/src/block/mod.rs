@@ -34,7 +34,8 @@ pub mod input {
     /// `[n_out, 1]`: the tokens of the batch whose logits are wanted.
     pub const OUTPUT_ROWS: &str = "output_rows";
 
-    /// The names of the cells and of the block table of layers with a window, or without one.
+    /// The names of the cells and of the block table of layers with a window, or without one: a model has one window at
+    /// most.
     pub fn of_kind(window: Option<u32>) -> [&'static str; 2] {
         if window.is_some() { [CELLS_WINDOW, BLOCK_TABLE_WINDOW] } else { [CELLS, BLOCK_TABLE] }
     }
