@@ -126,7 +126,7 @@ pub(super) unsafe fn tile<S: Simd>(
     n_tokens: usize,
     scratch: &mut ProductScratch,
 ) -> Result<(), Fault> {
-    let ProductScratch { tile, panel, float_panel, rows: unpacked } = scratch;
+    let ProductScratch { tile, buffers } = scratch;
     let (first, second) = tile.split_at_mut(TILE / 2);
     let part = |matrix: usize, first_row: usize, tile: &mut [f32]| {
         let matrix = product.matrices[matrix];
@@ -139,15 +139,15 @@ pub(super) unsafe fn tile<S: Simd>(
         if let Epilogue::Qkv(qkv) = &product.epilogue {
             let (matrix, head) = qkv.head(row_tile);
             let part = part(matrix, head * qkv.head_dim, first);
-            part.compute(s, panel, float_panel, unpacked);
+            part.compute(s, buffers);
             return qkv.finish(s, product, &part, matrix, head, first_token..first_token + n_tokens);
         }
         let one = part(0, row_tile * rows, first);
-        one.compute(s, panel, float_panel, unpacked);
+        one.compute(s, buffers);
         let mut other = one;
         if let Epilogue::Gated { .. } = product.epilogue {
             other = part(1, row_tile * rows, second);
-            other.compute(s, panel, float_panel, unpacked);
+            other.compute(s, buffers);
         }
         for t in 0..n_tokens {
             finish_row(s, product, &one, &other, t, first_token + t);

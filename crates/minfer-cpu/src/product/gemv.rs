@@ -1,16 +1,13 @@
-//! Few tokens: dots straight on the file's layout. Each row of the weights is read once, for all tokens.
+//! One token or two: dots straight on the file's layout. Each row of the weights is read once, for all tokens.
 //!
 //! A row is unpacked 256 elements at a time into a [`Chunk`] that stays in the first-level cache (and mostly in
 //! registers); integer dots of four neighbours each are scaled and added up in the lanes of one vector per token.
 
-use super::{GEMV_TOKENS, Part};
+use super::{GEMV_TOKENS, PREFETCH, Part};
 use crate::blocks::{CHUNK, Chunk, Format};
 use crate::quantize::Q8Row;
 use crate::simd::{Kernel, Simd};
 use std::marker::PhantomData;
-
-/// Bytes that the weights are asked for ahead of their use.
-const PREFETCH: usize = 8192;
 
 /// Computes a part for weights of format `F`.
 pub(crate) struct Multiply<F> {

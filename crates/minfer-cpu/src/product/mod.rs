@@ -2,17 +2,19 @@
 //!
 //! Takes a checked step of any product operation; gives its value (and KV cells). A product is computed tile by tile: so
 //! many rows of the weights times so many tokens, into a buffer of floats that the worker keeps; then an epilogue
-//! ([`epilogue`]) turns the tile into the output. Few tokens are multiplied straight on the file's layout ([`gemv`]); for
-//! many, panels of weight rows are unpacked once ([`gemm`]). Unquantised weights have kernels of their own ([`float`]).
+//! ([`epilogue`]) turns the tile into the output. One or two tokens are multiplied straight on the file's layout
+//! ([`gemv`]); with a few, four rows of weights are unpacked for all of them ([`few`]); for many, panels of weight rows are
+//! unpacked and turned once ([`gemm`]). Unquantised weights have kernels of their own ([`float`]).
 //!
 //! Finely quantised activations (`Q8x2`) are two rows of `Q8` per token, where the second row's scales are 1/256 of the
 //! first's. So the integer sums of both rows join into one, `256 · first + second`, before anything is scaled.
 //!
 //! An output element is computed in the same way whatever the tile, so neither the number of workers nor that of the
-//! other tokens changes it, but for one thing: the two ways (up to [`GEMV_TOKENS`] tokens, or more) add the groups of a
-//! row in a different order, which moves results within the rounding of floats.
+//! other tokens changes it, but for one thing: the ways to multiply (by the number of tokens) add the products of a row in
+//! a different order, which moves results within the rounding of floats.
 
 mod epilogue;
+mod few;
 mod float;
 mod gemm;
 mod gemv;
@@ -24,15 +26,19 @@ use crate::scratch::Scratch;
 use crate::simd::Simd;
 use crate::work::{Check, Fault, Matrix, Task};
 use epilogue::Epilogue;
+use few::FEW_TOKENS;
 use minfer_backend::BackendError;
 use minfer_graph::ValueType;
 
-/// Most tokens that are multiplied straight on the file's layout. Measured: from here on panels are faster.
+/// Most tokens that are multiplied straight on the file's layout. Measured: with more, unpacking for several rows at once is
+/// faster.
 pub(crate) const GEMV_TOKENS: usize = 2;
 /// Rows of weights in an item with many tokens: a panel.
 const GEMM_ROWS: usize = 32;
 /// Most tokens for which an item is a run of weights: enough to stream.
 const SOME_TOKENS: usize = 32;
+/// Bytes that weights are asked for ahead of their use.
+const PREFETCH: usize = 8192;
 /// Bytes of weights in a run.
 const RUN_BYTES: usize = 128 << 10;
 /// Most tokens in an item: their activations stay in the second-level cache.
@@ -44,8 +50,14 @@ const TILE: usize = 32 << 10;
 #[repr(C, align(64))]
 pub(crate) struct ProductScratch {
     tile: [f32; TILE],
+    buffers: Buffers,
+}
+
+/// What the ways to multiply keep while they do.
+pub(crate) struct Buffers {
     panel: gemm::Panel,
     float_panel: float::Panel,
+    slice: few::Slice,
     rows: [Chunk; 16],
 }
 
@@ -213,11 +225,11 @@ impl Part {
     /// The part lies within matrix and activations, whose types fit each other; the tile has room for `n_tokens ·
     /// stride` floats.
     #[inline(always)]
-    unsafe fn compute<S: Simd>(self, s: S, panel: &mut gemm::Panel, floats: &mut float::Panel, rows: &mut [Chunk; 16]) {
+    unsafe fn compute<S: Simd>(self, s: S, buffers: &mut Buffers) {
         if !self.x.quantised {
-            return s.vectorize(float::Multiply { part: self, panel: floats });
+            return s.vectorize(float::Multiply { part: self, panel: &mut buffers.float_panel });
         }
-        let visitor = Multiply { s, part: self, panel, rows };
+        let visitor = Multiply { s, part: self, buffers };
         with_format(self.matrix.dtype, visitor).expect("quantised activations go with quantised weights");
     }
 }
@@ -225,8 +237,7 @@ impl Part {
 struct Multiply<'a, S> {
     s: S,
     part: Part,
-    panel: &'a mut gemm::Panel,
-    rows: &'a mut [Chunk; 16],
+    buffers: &'a mut Buffers,
 }
 
 impl<S: Simd> FormatVisitor for Multiply<'_, S> {
@@ -234,11 +245,15 @@ impl<S: Simd> FormatVisitor for Multiply<'_, S> {
 
     #[inline(always)]
     fn visit<F: Format>(self) {
+        let Self { s, part, buffers } = self;
         // By the batch, not by the part: the last part of a large batch is computed like the others.
-        if self.part.x.n_tokens <= GEMV_TOKENS || const { S::PORTABLE } {
-            self.s.vectorize(gemv::Multiply::<F>::new(self.part));
-        } else {
-            self.s.vectorize(gemm::Multiply::<F>::new(self.part, self.panel, self.rows));
+        match part.x.n_tokens {
+            n if n <= GEMV_TOKENS || const { S::PORTABLE } => s.vectorize(gemv::Multiply::<F>::new(part)),
+            n if n <= FEW_TOKENS => {
+                let rows = buffers.rows.first_chunk_mut().expect("there are more");
+                s.vectorize(few::Multiply::<F>::new(part, &mut buffers.slice, rows))
+            }
+            _ => s.vectorize(gemm::Multiply::<F>::new(part, &mut buffers.panel, &mut buffers.rows)),
         }
     }
 }

@@ -196,6 +196,16 @@ impl<const VNNI: bool> Simd for V256<VNNI> {
         unsafe { _mm256_set1_epi32(from.cast::<i32>().read_unaligned()) }
     }
     #[inline(always)]
+    unsafe fn splat8(self, from: *const u8) -> __m256i {
+        // SAFETY: the token stands for the instructions, the caller lets us read eight bytes.
+        unsafe { _mm256_set1_epi64x(from.cast::<i64>().read_unaligned()) }
+    }
+    #[inline(always)]
+    unsafe fn splat16(self, from: *const u8) -> __m256i {
+        // SAFETY: the token stands for the instructions, the caller lets us read 16 bytes.
+        unsafe { _mm256_broadcastsi128_si256(_mm_loadu_si128(from.cast())) }
+    }
+    #[inline(always)]
     fn dot(self, acc: __m256i, u: __m256i, x: __m256i) -> __m256i {
         // SAFETY: the token stands for the instructions. Pairs stay below 2 · 127 · 128, so that nothing saturates.
         unsafe {

@@ -182,6 +182,16 @@ impl Simd for V512 {
         unsafe { _mm512_set1_epi32(from.cast::<i32>().read_unaligned()) }
     }
     #[inline(always)]
+    unsafe fn splat8(self, from: *const u8) -> __m512i {
+        // SAFETY: the token stands for the instructions, the caller lets us read eight bytes.
+        unsafe { _mm512_set1_epi64(from.cast::<i64>().read_unaligned()) }
+    }
+    #[inline(always)]
+    unsafe fn splat16(self, from: *const u8) -> __m512i {
+        // SAFETY: the token stands for the instructions, the caller lets us read 16 bytes.
+        unsafe { _mm512_broadcast_i32x4(_mm_loadu_si128(from.cast())) }
+    }
+    #[inline(always)]
     fn dot(self, acc: __m512i, u: __m512i, x: __m512i) -> __m512i {
         // SAFETY: the token stands for the instructions.
         unsafe { _mm512_dpbusd_epi32(acc, u, x) }

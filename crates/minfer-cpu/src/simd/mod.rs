@@ -18,6 +18,9 @@ mod scalar;
 
 pub use level::{SimdLevel, UnknownSimdLevel};
 
+/// Most lanes of a vector.
+pub(crate) const MAX_LANES: usize = 16;
+
 /// Something to compute on any level.
 pub(crate) trait Kernel {
     /// What comes out.
@@ -104,6 +107,10 @@ pub(crate) trait Simd: Copy + Send + Sync + 'static {
     unsafe fn store_i(self, to: *mut i32, v: Self::I);
     /// Reads four bytes into every 32-bit lane.
     unsafe fn splat4(self, from: *const u8) -> Self::I;
+    /// Reads eight bytes into every two 32-bit lanes.
+    unsafe fn splat8(self, from: *const u8) -> Self::I;
+    /// Reads 16 bytes into every four 32-bit lanes.
+    unsafe fn splat16(self, from: *const u8) -> Self::I;
     /// Adds to each 32-bit lane the products of its four bytes; those of `u` are at most 127, those of `x` signed.
     fn dot(self, acc: Self::I, u: Self::I, x: Self::I) -> Self::I;
     /// The same for bytes `w` of the full range, biased by [`Simd::WIDE_BIAS`]; those of `x` are at least -127.

@@ -261,6 +261,16 @@ impl<const DOT: bool> Simd for Neon<DOT> {
         self.splat_i(unsafe { from.cast::<i32>().read_unaligned() })
     }
     #[inline(always)]
+    unsafe fn splat8(self, from: *const u8) -> Self::I {
+        // SAFETY: the token stands for the instructions, the caller lets us read eight bytes.
+        unsafe { [vreinterpretq_s32_s64(vdupq_n_s64(from.cast::<i64>().read_unaligned())); 2] }
+    }
+    #[inline(always)]
+    unsafe fn splat16(self, from: *const u8) -> Self::I {
+        // SAFETY: the token stands for the instructions, the caller lets us read 16 bytes.
+        unsafe { [vreinterpretq_s32_u8(vld1q_u8(from)); 2] }
+    }
+    #[inline(always)]
     fn dot(self, acc: Self::I, u: Self::I, x: Self::I) -> Self::I {
         // At most 127, so signed and unsigned are the same.
         self.dot_wide(acc, u, x)

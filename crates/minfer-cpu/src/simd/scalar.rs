@@ -153,6 +153,18 @@ impl Simd for Scalar {
         [unsafe { from.cast::<i32>().read_unaligned() }; N]
     }
     #[inline(always)]
+    unsafe fn splat8(self, from: *const u8) -> I {
+        // SAFETY: the caller lets us read eight bytes.
+        let lanes = unsafe { from.cast::<[i32; 2]>().read_unaligned() };
+        std::array::from_fn(|i| lanes[i % 2])
+    }
+    #[inline(always)]
+    unsafe fn splat16(self, from: *const u8) -> I {
+        // SAFETY: the caller lets us read 16 bytes.
+        let lanes = unsafe { from.cast::<[i32; 4]>().read_unaligned() };
+        std::array::from_fn(|i| lanes[i % 4])
+    }
+    #[inline(always)]
     fn dot(self, acc: I, u: I, x: I) -> I {
         // At most 127, so signed and unsigned are the same.
         self.dot_wide(acc, u, x)

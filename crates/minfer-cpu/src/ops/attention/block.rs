@@ -8,13 +8,11 @@
 use super::{BLOCK, MAX_HEAD_DIM, MAX_ROWS};
 use crate::ops::kv;
 use crate::product::micro;
-use crate::simd::{Kernel, Simd, math};
+use crate::simd::{Kernel, MAX_LANES, Simd, math};
 use crate::vectors::load_part;
 use crate::work::Kv;
 use std::ops::Range;
 
-/// Most lanes of a vector.
-const MAX_LANES: usize = 16;
 /// Stands for minus infinity where that must not be subtracted from itself; no score is so low.
 const LOWEST: f32 = -1e30;
 
