@@ -18,7 +18,8 @@ pub const MEMORY_HELP: &str = "bytes, or a number with KB, KiB, MB, MiB, GB or G
 /// How much may be used.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Limit {
-    /// All that the machine has, and mapped weights may even be larger: nobody said anything.
+    /// What a control group or `ulimit -v` allows; else all that the machine has, and mapped weights may even be larger:
+    /// nobody said anything.
     #[default]
     Machine,
     /// What is free now.
@@ -40,6 +41,14 @@ pub struct Memory {
     pub address_limit_bytes: Option<u64>,
 }
 
+impl Memory {
+    /// What somebody allows of all, weights included, unless something else allows less.
+    fn limit_bytes(&self) -> Option<u64> {
+        let limits = [self.group_limit_bytes, self.address_limit_bytes];
+        limits.into_iter().flatten().min().filter(|&limit| limit <= self.total_bytes)
+    }
+}
+
 impl Limit {
     /// The limit in words, as typed.
     pub fn parse(text: &str) -> Result<Self, Failure> {
@@ -59,12 +68,25 @@ impl Limit {
                 let failure = Failure::new("--memory auto: the system does not say how much memory is free");
                 Err(failure.hint("give a number, such as --memory 8GiB"))
             }
-            (Limit::Machine, machine) => Ok(machine.map(|machine| match machine.address_limit_bytes {
+            // What somebody set for this process or its group is meant. Only a machine may be too small for weights.
+            (Limit::Machine, machine) => Ok(machine.map(|machine| match machine.limit_bytes() {
                 Some(bytes) => Budget::of_all(bytes),
                 None => Budget { bytes: machine.total_bytes, weights: false },
             })),
         }
     }
+}
+
+/// Who allows no more, where something is refused that nobody on the command line limits.
+pub fn who_limits(limit: Limit, machine: Option<Memory>) -> Option<String> {
+    let machine = machine.filter(|_| limit == Limit::Machine)?;
+    let bytes = machine.limit_bytes()?;
+    Some(match machine.group_limit_bytes {
+        Some(group) if group == bytes => {
+            format!("the control group of this process allows {}; --memory SIZE takes another limit", mib(bytes))
+        }
+        _ => format!("ulimit -v allows this process {}", mib(bytes)),
+    })
 }
 
 /// What to say where nothing is refused, but mapped weights and all else together are more than the machine has.
@@ -228,7 +250,7 @@ mod tests {
 
     /// What the process alone may have limits all but weights; what it may map limits weights too.
     #[test]
-    fn a_process_may_be_limited_too() {
+    fn groups_and_processes_may_be_limited_too() {
         let limits = |data: &str, space: &str| {
             let text = format!(
                 "Limit                     Soft Limit           Hard Limit           Units\n\
@@ -240,6 +262,14 @@ mod tests {
             (of(Limit::Machine), of(Limit::Auto))
         };
         let all = |bytes: u64| Budget { bytes, weights: false };
+        let group = [("memory/memory.limit_in_bytes", "400000")];
+        let narrow = machine_with("narrow", "", "4:memory:/\n", &group);
+        assert_eq!(Limit::Machine.budget(Some(narrow)).unwrap(), Some(Budget::of_all(400_000)));
+        assert!(who_limits(Limit::Machine, Some(narrow)).unwrap().contains("control group"));
+        assert_eq!(who_limits(Limit::Auto, Some(narrow)), None);
+        let data = "Max data size 300000 unlimited bytes\n";
+        let narrower = machine_with("narrower", data, "4:memory:/\n", &group);
+        assert_eq!(Limit::Machine.budget(Some(narrower)).unwrap(), Some(all(300_000)));
         assert_eq!(limits("unlimited", "unlimited"), (all(1_024_000), Budget::of_all(614_400)));
         assert_eq!(limits("700000", "unlimited"), (all(700_000), Budget::of_all(614_400)));
         assert_eq!(limits("500000", "900000"), (all(500_000), Budget::of_all(500_000)));

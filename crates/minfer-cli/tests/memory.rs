@@ -25,6 +25,12 @@ fn prompt(model: &str, n_words: usize) -> (String, usize) {
     (text, n_tokens)
 }
 
+/// What a long sentence of `--memory-report` says, in MiB.
+fn said(report: &str, after: &str) -> f64 {
+    let (_, rest) = report.split_once(after).unwrap_or_else(|| panic!("{after}: {report}"));
+    rest.split_whitespace().find_map(|word| word.parse().ok()).unwrap()
+}
+
 /// Planned, allocated and resident MiB of a row of `--memory-report`.
 fn row(report: &str, name: &str) -> Vec<f64> {
     let line = report.lines().find(|line| line.starts_with(name)).unwrap_or_else(|| panic!("{name}: {report}"));
@@ -67,6 +73,31 @@ fn smollm2_takes_what_was_planned() {
 #[test]
 fn gemma_takes_what_was_planned() {
     check_growth("gemma3-270m-q4_k_m.gguf", 300, &[]);
+}
+
+/// A short prompt leaves most of the context empty, and most rows of an embedding that is not the output matrix too. What
+/// was not touched is not taken; all the rest is, within 1 % and 8 MiB of the ledger, above and below.
+#[test]
+fn what_is_never_touched_is_told() {
+    let models = ["smollm2-135m-instruct-q4_1.gguf", "qwen2.5-coder-0.5b-instruct-q4_k_m.gguf"];
+    for file_name in models {
+        let model = model(file_name);
+        let plan: Value = minfer(["plan", &model, "--json"]).json();
+        let on_demand = plan["on_demand_bytes"].as_u64().unwrap();
+        assert_eq!(on_demand, if file_name.starts_with("qwen") { 93_592_576 } else { 0 });
+        let words = ["run", &model, "The capital of France is", "--raw", "--temp", "0", "-n", "4", "--memory-report"];
+        let ran = minfer(words);
+        assert_eq!(ran.code, Some(0), "{ran:?}");
+        let (report, peak) = (&ran.stderr, row(&ran.stderr, "its peak"));
+        let (planned, measured) = (said(report, "written to);"), peak[1]);
+        println!("{file_name}: planned {} MiB, {planned} of them touched, peak {measured} MiB", peak[0]);
+        assert!((planned - measured).abs() <= planned * 0.01 + 8.0, "{report}");
+        assert!(said(report, "of the planned") > on_demand as f64 / MIB - 2.0, "{report}");
+        if on_demand > 0 {
+            let embedding = row(report, "  embedding in it");
+            assert!(embedding[0] == embedding[1] && embedding[2] < 2.0, "{report}");
+        }
+    }
 }
 
 /// Under a limit of the ledger and 5 % on all memory of the process, it completes. Under 5 % less it is refused in advance,
