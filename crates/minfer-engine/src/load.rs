@@ -43,8 +43,8 @@ impl Model {
     }
 
     /// Maps the weights, if only the header was read. The file must still be the same.
-    pub fn map_weights(&mut self) -> Result<(), EngineError> {
-        Ok(self.file.map_whole()?)
+    pub fn map_weights(self) -> Result<Self, EngineError> {
+        Ok(Self { file: self.file.map_whole()?, ..self })
     }
 
     /// [`Model::open`], from a file that is open already.

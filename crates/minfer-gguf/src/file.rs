@@ -1,6 +1,7 @@
 //! An open model: one file or a split set. Takes a path or bytes, gives metadata,
 //! tensor table and mapped bytes. Must not know any architecture.
 
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -87,18 +88,29 @@ impl GgufFile {
     }
 
     /// Maps all of the files, of which [`GgufFile::open_header`] mapped the headers. They must still be the same.
-    pub fn map_whole(&mut self) -> Result<(), GgufError> {
-        let Some(path) = self.parts.first().and_then(Part::path) else { return Ok(()) };
+    pub fn map_whole(self) -> Result<GgufFile, GgufError> {
+        let Some(path) = self.parts.first().and_then(Part::path).map(Path::to_path_buf) else { return Ok(self) };
         if self.parts.iter().all(Part::is_whole) {
-            return Ok(());
+            return Ok(self);
         }
-        let whole = GgufFile::open(path)?;
-        let is_same = |(new, old): (&Part, &Part)| new.file_bytes == old.file_bytes && new.header() == old.header();
-        if whole.parts.len() != self.parts.len() || !whole.parts.iter().zip(&self.parts).all(is_same) {
-            return Err(GgufError::Changed.in_file(path));
+        let headers = self.headers();
+        // Where addresses are scarce, there may be none for both.
+        drop(self);
+        let whole = GgufFile::open(&path)?;
+        if whole.headers() != headers {
+            return Err(GgufError::Changed.in_file(&path));
         }
-        *self = whole;
-        Ok(())
+        Ok(whole)
+    }
+
+    /// Of each file its size and a hash of its header, to be compared within this process.
+    fn headers(&self) -> Vec<(u64, u64)> {
+        let hash = |part: &Part| {
+            let mut hasher = DefaultHasher::new();
+            part.header().hash(&mut hasher);
+            hasher.finish()
+        };
+        self.parts.iter().map(|part| (part.file_bytes, hash(part))).collect()
     }
 
     /// At first maps `first_bytes` of each file, and more where that is not enough.
@@ -250,12 +262,12 @@ mod tests {
         let (dir, paths) = write("whole");
         let whole = GgufFile::open(&paths[0]).unwrap();
         for first_bytes in [1, 24, 1000, 8192, 1 << 20] {
-            let mut file = GgufFile::open_first(&paths[0], first_bytes).unwrap();
+            let file = GgufFile::open_first(&paths[0], first_bytes).unwrap();
             assert_eq!(file.tensors(), whole.tensors());
             assert_eq!(file.file_bytes(), whole.file_bytes());
             let last = whole.tensors().last().unwrap();
             assert_eq!(file.tensor_bytes(last).is_empty(), first_bytes < 1 << 20, "{first_bytes}");
-            file.map_whole().unwrap();
+            let file = file.map_whole().unwrap();
             assert!(file.parts().iter().all(Part::is_whole));
             assert_eq!(file.tensor_bytes(last), whole.tensor_bytes(last));
         }
@@ -265,7 +277,7 @@ mod tests {
     #[test]
     fn a_file_that_changed_meanwhile_is_refused() {
         let (dir, paths) = write("changed");
-        let mut file = GgufFile::open_first(&paths[0], 8192).unwrap();
+        let file = GgufFile::open_first(&paths[0], 8192).unwrap();
         let bytes = std::fs::read(&paths[1]).unwrap();
         let at = bytes.windows(5).position(|word| word == b"blk.2").unwrap();
         let mut other = bytes.clone();

@@ -35,7 +35,7 @@ struct Report<'a> {
 /// Measures every combination of the settings.
 pub fn bench(settings: &Bench) -> Result<Outcome> {
     let start = Instant::now();
-    let mut model = Model::open_header(&settings.model, None)?;
+    let model = Model::open_header(&settings.model, None)?;
     let mut load_s = start.elapsed().as_secs_f64();
     let svg = settings.svg.as_ref().map(|path| Outputs::beside(&model.file).create(path)).transpose()?;
     let n_ctx = n_ctx(settings, &model)?;
@@ -50,8 +50,7 @@ pub fn bench(settings: &Bench) -> Result<Outcome> {
     }
     let limits = measure_limits(settings, &model)?;
     let opening = Instant::now();
-    model.map_weights()?;
-    let model = Arc::new(model);
+    let model = Arc::new(model.map_weights()?);
 
     let mut results = Vec::new();
     let progress = progress(settings);

@@ -33,7 +33,7 @@ pub fn run(settings: Run) -> Result<Outcome> {
     if text.is_empty() {
         return Err(EngineError::EmptyPrompt.into());
     }
-    let mut model = open(&settings)?;
+    let model = open(&settings)?;
     model.warnings.iter().for_each(|warning| output::warn(warning));
     let prompt = prompt(&model, text, &settings)?;
     let choice = choose_context(&model, &prompt, &settings)?;
@@ -50,8 +50,8 @@ pub fn run(settings: Run) -> Result<Outcome> {
         note("seed", &settings.generate.sampling.seed.to_string());
     }
     dumps.write(&blueprint.plan)?;
-    model.map_weights()?;
-    let mut engine = Engine::from_blueprint(Arc::new(model), backends(&settings.compute)?, config, blueprint)?;
+    let mut engine =
+        Engine::from_blueprint(Arc::new(model.map_weights()?), backends(&settings.compute)?, config, blueprint)?;
     watch.attach(&mut engine);
     let mut minfer = Minfer::from(engine);
     let answer = stream(&mut minfer, &prompt.ids, &settings)?;
