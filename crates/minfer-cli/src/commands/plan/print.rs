@@ -67,9 +67,8 @@ fn ledger(out: &mut dyn Write, ledger: &Ledger) -> io::Result<()> {
     }
     table.row(["total".to_owned(), ledger.total().to_string(), mib(ledger.total())]);
     if ledger.on_demand() > 0 {
-        let surely = ledger.total() - ledger.on_demand();
-        let what = "the rest only as far as it is read".to_owned();
-        table.row(["of it for sure".to_owned(), surely.to_string(), mib(surely), what]);
+        let (bytes, what) = (ledger.on_demand(), "taken only as far as it is read".to_owned());
+        table.row(["of it on demand".to_owned(), bytes.to_string(), mib(bytes), what]);
     }
     table.write(out, "")
 }
