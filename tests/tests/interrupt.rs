@@ -158,3 +158,17 @@ fn an_interrupt_is_the_end_of_an_answer() {
     assert_eq!((end, n_tokens, timing.n_decode), (EndReason::Cancelled, 3, 2));
     assert_eq!(session.tokens().len(), 40 + 2);
 }
+
+#[test]
+fn an_interrupt_that_came_too_late_can_be_forgotten() {
+    let model = tiny_named("qwen2-f32");
+    let mut engine = engine(&model, cpu(1), settings(false));
+    let mut session = Session::new(&mut engine).unwrap();
+    let interrupt = engine.interrupt();
+    interrupt.raise();
+    interrupt.clear();
+    assert!(read(&mut engine, &mut session, &prompt(9)).is_some());
+    interrupt.raise();
+    assert!(read(&mut engine, &mut session, &prompt(9)).is_none());
+    assert!(read(&mut engine, &mut session, &prompt(9)).is_some());
+}

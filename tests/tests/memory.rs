@@ -106,6 +106,8 @@ fn the_ledger_names_every_owner() {
     // The embedding is not the output matrix here: it is read a row at a time, and has a line of its own.
     let embedding = ledger.lines.iter().find(|line| line.name == "token embedding").unwrap();
     assert_eq!((embedding.owner, embedding.bytes), (Owner::Weights, 93_592_576));
+    assert!(embedding.on_demand);
+    assert_eq!(ledger.on_demand(), embedding.bytes);
     assert_eq!(ledger.total(), ledger.lines.iter().map(|line| line.bytes).sum::<u64>());
     assert_eq!(ledger.total(), Owner::ALL.iter().map(|&owner| ledger.sum(owner)).sum::<u64>());
 }

@@ -93,20 +93,18 @@ fn position_beyond_n_ctx_is_an_error() {
         let dims = BatchDims { n_tokens: 1, n_outputs: 1 };
         for (position, cell, table) in [(64, 0, 0), (-1, 0, 0), (i32::MAX, 0, 0), (0, 64, 0), (0, -1, 0), (0, 0, 2)] {
             write_inputs(&bound, &mut backends, &dims, [3, position, cell, 0, table, 0]);
-            let error =
-                Scheduler::run(fingerprint, &bound, &dims, &mut backends, &mut [], &Interrupt::default()).unwrap_err();
+            let error = run(fingerprint, &bound, dims, &mut backends).unwrap_err();
             let is_range = matches!(error, EngineError::Backend(BackendError::OutOfRange { .. }));
             assert!(is_range, "position {position}, cell {cell}, block {table}: {error}");
         }
         // A token, a sequence row and an output row that do not exist.
         for inputs in [[-1, 0, 0, 0, 0, 0], [1 << 20, 0, 0, 0, 0, 0], [3, 0, 0, 1, 0, 0], [3, 0, 0, 0, 0, 1]] {
             write_inputs(&bound, &mut backends, &dims, inputs);
-            let error =
-                Scheduler::run(fingerprint, &bound, &dims, &mut backends, &mut [], &Interrupt::default()).unwrap_err();
+            let error = run(fingerprint, &bound, dims, &mut backends).unwrap_err();
             assert!(matches!(error, EngineError::Backend(BackendError::OutOfRange { .. })), "{inputs:?}: {error}");
         }
         write_inputs(&bound, &mut backends, &dims, [3, 0, 0, 0, 0, 0]);
-        Scheduler::run(fingerprint, &bound, &dims, &mut backends, &mut [], &Interrupt::default()).unwrap();
+        run(fingerprint, &bound, dims, &mut backends).unwrap();
     }
 }
 
@@ -130,6 +128,17 @@ fn bind(model: &Model, backends: &mut Backends, n_ctx: u32) -> (BoundPlan, minfe
     let parts = model.file.parts().iter().map(|part| part.bytes() as minfer_backend::HostBytes).collect();
     let bound = BoundPlan::new(&graph, plan, &mut GraphAllocator::new(parts), backends).unwrap();
     (bound, minfer_plan::fingerprint(&graph))
+}
+
+/// One run that nobody watches.
+#[expect(clippy::result_large_err, reason = "tests look at the error")]
+fn run(
+    graph: minfer_plan::Fingerprint,
+    bound: &BoundPlan,
+    dims: BatchDims,
+    backends: &mut Backends,
+) -> Result<(), EngineError> {
+    Scheduler::run(graph, &mut RunView { bound, dims, backends }, &mut [], &Interrupt::default())
 }
 
 /// Token id, position, cell, sequence row, block (in every place of the table), output row.
@@ -273,7 +282,7 @@ fn plan_is_bound_to_its_graph() {
     let dims = BatchDims { n_tokens: 1, n_outputs: 1 };
     let other_print = minfer_plan::fingerprint(&other);
     assert_ne!(other_print, fingerprint);
-    let refused = Scheduler::run(other_print, &bound, &dims, &mut backends, &mut [], &Interrupt::default());
+    let refused = run(other_print, &bound, dims, &mut backends);
     assert!(matches!(refused, Err(EngineError::PlanMismatch { .. })));
     let own = plan(&other, &capabilities, PlanOptions::default()).unwrap();
     assert_eq!(own.source, other_print);

@@ -18,6 +18,7 @@ mod watch;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
+    minfer_cpu::one_heap();
     let raw = args::parse(std::env::args_os());
     exit::code(run(raw))
 }

@@ -3,6 +3,7 @@
 
 use crate::output::{Table, line, mib};
 use minfer::{Engine, Owner};
+use minfer_backend::BufRef;
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 
@@ -36,14 +37,18 @@ pub fn report_memory(engine: &Engine, start: Option<Usage>) {
     let ledger = engine.ledger();
     let mut table = Table::new(&[1, 2, 3]);
     table.row(["memory", "planned", "allocated", "resident"]);
-    let mut resident_sum = Some(0);
+    let (mut resident_sum, mut untouched) = (Some(0), 0);
     for owner in [Owner::Weights, Owner::Kv, Owner::Arena] {
         let regions = || engine.regions().filter(|(class, _)| *class == owner).map(|(_, buf)| buf);
         let allocated: u64 = regions().map(|buf| buf.len).sum();
-        let resident: Option<u64> =
-            regions().map(|buf| resident_bytes(engine.region_address(buf)? as u64, buf.len)).sum();
+        let resident: Option<u64> = regions().map(|buf| resident_in(engine, buf)).sum();
         resident_sum = resident_sum.zip(resident).map(|(sum, bytes)| sum + bytes);
+        untouched += resident.map_or(0, |bytes| allocated.saturating_sub(bytes));
         table.row([owner.name().into(), mib(ledger.sum(owner)), mib(allocated), words(resident)]);
+        if let Some(rows) = rows_read_one_by_one(engine).filter(|_| owner == Owner::Weights) {
+            let resident = resident_in(engine, rows);
+            table.row(["  embedding in it".into(), mib(ledger.on_demand()), mib(rows.len), words(resident)]);
+        }
     }
     let rest = [Owner::Tokenizer, Owner::Threads, Owner::Host, Owner::Graphs, Owner::Program];
     let planned: u64 = rest.iter().map(|&owner| ledger.sum(owner)).sum();
@@ -55,11 +60,31 @@ pub fn report_memory(engine: &Engine, start: Option<Usage>) {
     if table.write(&mut text, "").is_ok() {
         line(String::from_utf8_lossy(&text).trim_end());
     }
+    line("the rest: tokenizer, workers, host, graphs and the program");
     line(&format!(
-        "the process grew by {} after its start with {}; the rest: tokenizer, workers, host, graphs and the program",
+        "of the planned {} were never touched (pages that nothing was read from or written to); {} are left",
+        mib(untouched),
+        mib(ledger.total().saturating_sub(untouched)),
+    ));
+    line(&format!(
+        "the process grew by {} after its start with {}",
         mib(end.peak_bytes.saturating_sub(start.resident_bytes)),
         mib(start.resident_bytes),
     ));
+}
+
+/// The embedding, if only single rows of it are read.
+fn rows_read_one_by_one(engine: &Engine) -> Option<BufRef> {
+    let weights = &engine.model().spec.weights;
+    weights.output.as_ref()?;
+    let source = weights.embedding.source;
+    let mut parts = engine.regions().filter(|(owner, _)| *owner == Owner::Weights);
+    let (_, part) = parts.nth(usize::try_from(source.part).ok()?)?;
+    Some(BufRef { offset: source.offset, len: source.len, ..part })
+}
+
+fn resident_in(engine: &Engine, buf: BufRef) -> Option<u64> {
+    resident_bytes(engine.region_address(buf)? as u64 + buf.offset, buf.len)
 }
 
 fn words(bytes: Option<u64>) -> String {

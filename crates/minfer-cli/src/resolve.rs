@@ -103,6 +103,7 @@ mod tests {
             ("eval m.gguf --ids 1,,2", "--ids has ``, expected"),
             ("m.gguf hi --pre next-year", "--pre does not know `next-year`"),
             ("graph m.gguf --passes --output dot", "--passes prints text only"),
+            ("graph m.gguf --kind decode --tokens 7", "--tokens is 7, but the decode graph takes one token"),
         ] {
             let message = failure_of(words);
             assert!(message.starts_with(start), "{words}: {message}");

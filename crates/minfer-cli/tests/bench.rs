@@ -167,3 +167,17 @@ fn doctor_bounds_the_decode_of_a_model() {
     assert!(text.contains("tokens/s with 1 thread") && text.contains("of weights"), "{text}");
     minfer(["doctor", &format!("{model}.absent")]).refused(&["absent"]);
 }
+
+/// Rounds can take minutes: stderr says what is measured, stdout is the answer.
+#[test]
+fn stderr_tells_what_is_measured() {
+    let model = tiny("bench_progress");
+    let words = ["bench", &model, "-p", "8", "-n", "2", "-r", "1", "--batch", "1,40", "-d", "0,5", "--threads", "1"];
+    let ran = minfer(words);
+    let told: Vec<&str> = ran.stderr.lines().filter(|line| line.starts_with("measuring ")).collect();
+    let expected = [(1, 0), (1, 5), (40, 0), (40, 5)];
+    let expected =
+        expected.map(|(batch, depth)| format!("measuring batch {batch}, depth {depth}, 1 thread, cache f16"));
+    assert_eq!(told, expected, "{ran:?}");
+    assert!(!ran.ok().contains("measuring"));
+}

@@ -25,6 +25,12 @@ fn prompt(model: &str, n_words: usize) -> (String, usize) {
     (text, n_tokens)
 }
 
+/// What a long sentence of `--memory-report` says, in MiB.
+fn said(report: &str, after: &str) -> f64 {
+    let (_, rest) = report.split_once(after).unwrap_or_else(|| panic!("{after}: {report}"));
+    rest.split_whitespace().find_map(|word| word.parse().ok()).unwrap()
+}
+
 /// Planned, allocated and resident MiB of a row of `--memory-report`.
 fn row(report: &str, name: &str) -> Vec<f64> {
     let line = report.lines().find(|line| line.starts_with(name)).unwrap_or_else(|| panic!("{name}: {report}"));
@@ -69,6 +75,52 @@ fn gemma_takes_what_was_planned() {
     check_growth("gemma3-270m-q4_k_m.gguf", 300, &[]);
 }
 
+/// A short prompt leaves most of the context empty, and most rows of an embedding that is not the output matrix too. What
+/// was not touched is not taken; all the rest is, within 1 % and 8 MiB of the ledger, above and below.
+#[test]
+fn what_is_never_touched_is_told() {
+    let models = ["smollm2-135m-instruct-q4_1.gguf", "qwen2.5-coder-0.5b-instruct-q4_k_m.gguf"];
+    for file_name in models {
+        let model = model(file_name);
+        let plan: Value = minfer(["plan", &model, "--json"]).json();
+        let on_demand = plan["on_demand_bytes"].as_u64().unwrap();
+        assert_eq!(on_demand, if file_name.starts_with("qwen") { 93_592_576 } else { 0 });
+        let words = ["run", &model, "The capital of France is", "--raw", "--temp", "0", "-n", "4", "--memory-report"];
+        let ran = minfer(words);
+        assert_eq!(ran.code, Some(0), "{ran:?}");
+        let (report, peak) = (&ran.stderr, row(&ran.stderr, "its peak"));
+        let (planned, measured) = (said(report, "written to);"), peak[1]);
+        println!("{file_name}: planned {} MiB, {planned} of them touched, peak {measured} MiB", peak[0]);
+        assert!((planned - measured).abs() <= planned * 0.01 + 8.0, "{report}");
+        assert!(said(report, "of the planned") > on_demand as f64 / MIB - 2.0, "{report}");
+        if on_demand > 0 {
+            let embedding = row(report, "  embedding in it");
+            assert!(embedding[0] == embedding[1] && embedding[2] < 2.0, "{report}");
+        }
+    }
+}
+
+/// The program under a limit on its addresses.
+fn minfer_within(limit_bytes: u64, words: &[&str]) -> support::Ran {
+    let mut command = std::process::Command::new("sh");
+    let binary = program().get_program().to_owned();
+    command.arg("-c").arg(format!("ulimit -v {} && exec \"$0\" \"$@\"", limit_bytes / 1024)).arg(binary);
+    finish(command.args(words))
+}
+
+/// Headers need no room for the weights: what a process could never map is planned, and refused with figures.
+#[test]
+fn a_file_beyond_all_addresses_is_planned() {
+    let model = model("qwen2.5-coder-0.5b-instruct-q4_k_m.gguf");
+    for words in [&["plan", &model][..], &["run", &model, "Hi"], &["bench", &model], &["eval", &model, "--text", "a b"]]
+    {
+        let ran = minfer_within(120 << 20, words);
+        assert_eq!(ran.code, Some(1), "{ran:?}");
+        let said = format!("{}{}", ran.stdout, ran.stderr);
+        assert!(said.contains("does not fit") && said.contains("largest owners: weights 379.4 MiB"), "{ran:?}");
+    }
+}
+
 /// Under a limit of the ledger and 5 % on all memory of the process, it completes. Under 5 % less it is refused in advance,
 /// whether the system or `--memory` sets the limit.
 /// (The limit is on address space, which is never smaller than what is resident.)
@@ -79,17 +131,25 @@ fn a_process_lives_within_its_ledger() {
     let total = plan["total_bytes"].as_u64().unwrap();
     println!("ledger {:.1} MiB", total as f64 / MIB);
     let within = |percent: u64| {
-        let limit_kib = total / 100 * percent / 1024;
-        let mut command = std::process::Command::new("sh");
-        let binary = program().get_program().to_owned();
-        command.arg("-c").arg(format!("ulimit -v {limit_kib} && exec \"$0\" \"$@\"")).arg(binary);
-        command.args(["run", &model, "The capital of France is", "--raw", "--temp", "0", "-n", "4"]);
-        finish(command.args(["--threads", "2", "-q"]))
+        let words =
+            ["run", &model, "The capital of France is", "--raw", "--temp", "0", "-n", "4", "--threads", "2", "-q"];
+        minfer_within(total / 100 * percent, &words)
     };
     assert!(!within(105).ok().trim().is_empty());
-    let ran = within(95);
-    assert_eq!((ran.code, ran.stdout.as_str()), (Some(1), ""), "{ran:?}");
-    assert!(ran.stderr.contains("does not fit"), "{ran:?}");
+    // The last of these are smaller than the file, and than what the tables of its vocabulary take beside it.
+    for percent in [99, 95, 60, 50, 45] {
+        let ran = within(percent);
+        assert_eq!((ran.code, ran.stdout.as_str()), (Some(1), ""), "{percent} %: {ran:?}");
+        assert!(ran.stderr.contains("does not fit"), "{percent} %: {ran:?}");
+    }
+    // Between the ledger and what its addresses take, it is one or the other, and never killed.
+    for percent in [100, 101, 102, 103, 104] {
+        let ran = within(percent);
+        assert!(
+            ran.code == Some(0) || ran.code == Some(1) && ran.stderr.contains("does not fit"),
+            "{percent} %: {ran:?}"
+        );
+    }
 
     let less = (total / 100 * 95).to_string();
     let ran = minfer(["run", &model, "The capital of France is", "--raw", "--memory", &less]);

@@ -237,6 +237,21 @@ fn diff_names_what_changed_and_who_is_to_blame() {
     };
     let (a, same) = (file("a.json", &[]), file("same.json", &[]));
     assert_eq!(minfer(["plan", "--diff", &a, &same]).ok(), "the same plan, byte for byte\n");
+    // A file of an earlier version says less, and some of it in other words.
+    let mut old: Value = serde_json::from_str(&std::fs::read_to_string(&a).unwrap()).unwrap();
+    for field in ["given_order_bytes", "order_is_least"] {
+        old["plan"]["arenas"][0].as_object_mut().unwrap().remove(field).unwrap();
+    }
+    old["settings"].as_object_mut().unwrap().remove("threads").unwrap();
+    old["ledger"][0]["detail"] = json!("in other words");
+    let path = dir.join("old.json").into_os_string().into_string().unwrap();
+    std::fs::write(&path, old.to_string()).unwrap();
+    assert_eq!(minfer(["plan", "--diff", &path, &a]).ok(), "the same plan, byte for byte\n");
+    let text = minfer(["plan", "--diff", &path, &file("f32.json", &["--cache-type", "f32", "--threads", "1"])]).ok();
+    assert!(text.starts_with("cache_type: f16 -> f32\nKV cache, full attention: "), "{text}");
+    old["plan"].as_object_mut().unwrap().remove("values").unwrap();
+    std::fs::write(&path, old.to_string()).unwrap();
+    minfer(["plan", "--diff", &path, &a]).refused(&["old.json", "missing field `values`", "--json"]);
     let unfused = file("unfused.json", &["--no-fuse-ffn"]);
     let text = minfer(["plan", "--diff", &a, &unfused]).ok();
     for words in ["arena cpu: ", "peak of cpu: ", "to blame: blk.", "only in the second plan", "moved: "] {

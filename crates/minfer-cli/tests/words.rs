@@ -64,9 +64,21 @@ fn conversations_are_rendered_and_tokenized() {
     let tools = format!(r#"{{"messages": {CHAT}, "tools": [{{"name": "f"}}]}}"#);
     let rendered = minfer(["template", &model, "--chat", &write("tools.json", &tools), "--chat-template", &own]).ok();
     assert_eq!(rendered, "ab <|im_end|>!f");
-    for (text, expected) in [("{", "no JSON"), ("{}", "no `messages`"), (r#"["a"]"#, "`messages`")] {
+    let second = |fields: &str| format!(r#"[{{"role": "user", "content": "a"}}, {{{fields}}}]"#);
+    for (text, expected) in [
+        ("{", "no JSON"),
+        ("{}", "no `messages`"),
+        (r#"{"messages": 7}"#, "`messages` is no list"),
+        (r#"["a"]"#, "`messages[0]`"),
+        (&second(r#""role": "assistant""#), "`messages[1]` has no `content`"),
+        (&second(r#""content": "b""#), "`messages[1]`: missing field `role`"),
+    ] {
         minfer(["template", &model, "--chat", &write("bad.json", text)]).refused(&["bad.json", expected, "hint: "]);
     }
+    let calls = second(r#""role": "assistant", "tool_calls": [{"id": "1"}]"#);
+    let own = write("calls.jinja", "{{ messages[1].tool_calls[0].id }}");
+    let rendered = minfer(["template", &model, "--chat", &write("calls.json", &calls), "--chat-template", &own]).ok();
+    assert_eq!(rendered, "1");
     minfer(["tokenize", &model, "--chat", &chat, "--text", "a"]).refused(&["--chat", "--text"]);
 }
 

@@ -14,6 +14,11 @@ impl Interrupt {
         self.0.store(true, Ordering::Relaxed);
     }
 
+    /// Forgets that it was asked for: a flag that was raised when no run was left to end would end the next one.
+    pub fn clear(&self) {
+        self.0.store(false, Ordering::Relaxed);
+    }
+
     /// Whether it was asked for; the wish is forgotten.
     pub(crate) fn take(&self) -> bool {
         // Mostly nobody asked, and reading leaves the flag in every core's cache.

@@ -53,7 +53,7 @@ fn weights(ledger: &mut Ledger, model: &Model) {
                 let rows = weight.source.len;
                 ledger.add(Owner::Weights, name, format!("{how}, but for the embedding"), part.file_bytes() - rows);
                 let detail = format!("in the same file{number}; read row by row");
-                ledger.add(Owner::Weights, "token embedding", detail, rows);
+                ledger.add_on_demand(Owner::Weights, "token embedding", detail, rows);
             }
         }
     }

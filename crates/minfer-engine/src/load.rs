@@ -35,6 +35,18 @@ impl Model {
         Self::understood(file, pre)
     }
 
+    /// The same, without mapping the weights: enough to plan and to refuse. [`Model::map_weights`] comes before an engine.
+    pub fn open_header(path: impl AsRef<Path>, pre: Option<PreTokenizer>) -> Result<Self, EngineError> {
+        let file = GgufFile::open_header(path)?;
+        file.require_model()?;
+        Self::understood(file, pre)
+    }
+
+    /// Maps the weights, if only the header was read. The file must still be the same.
+    pub fn map_weights(self) -> Result<Self, EngineError> {
+        Ok(Self { file: self.file.map_whole()?, ..self })
+    }
+
     /// [`Model::open`], from a file that is open already.
     pub fn from_file(file: GgufFile) -> Result<Self, EngineError> {
         Self::understood(file, None)

@@ -2,7 +2,7 @@
 //! them; stops between steps when asked to; allocates nothing and looks nothing up.
 
 use crate::alloc::BackendList;
-use crate::bind::{BoundPlan, Split, mismatch};
+use crate::bind::{Split, mismatch};
 use crate::error::EngineError;
 use crate::interrupt::Interrupt;
 use crate::observe::{Observer, RunView};
@@ -21,67 +21,46 @@ impl Scheduler {
     /// Runs all steps of a graph on one batch, or those before an interrupt. Refused when the plan is another graph's.
     pub fn run(
         graph: Fingerprint,
-        bound: &BoundPlan,
-        dims: &BatchDims,
-        backends: &mut BackendList,
+        view: &mut RunView<'_>,
         observers: &mut [&mut dyn Observer],
         interrupt: &Interrupt,
     ) -> Result<(), EngineError> {
-        if bound.source() != graph {
-            return Err(mismatch(graph, bound.source()));
+        if view.bound.source() != graph {
+            return Err(mismatch(graph, view.bound.source()));
         }
-        let walked = walk(bound, dims, backends, observers, interrupt);
+        let walked = walk(view, observers, interrupt);
         // Also after a failure: nothing that is still queued may write later, when its bytes are somebody else's.
-        let settled = backends.iter_mut().try_for_each(|backend| backend.synchronize());
+        let settled = view.backends.iter_mut().try_for_each(|backend| backend.synchronize());
         walked.and(settled.map_err(EngineError::from))
     }
 }
 
-fn walk(
-    bound: &BoundPlan,
-    dims: &BatchDims,
-    backends: &mut BackendList,
-    observers: &mut [&mut dyn Observer],
-    interrupt: &Interrupt,
-) -> Result<(), EngineError> {
+fn walk(view: &mut RunView<'_>, observers: &mut [&mut dyn Observer], interrupt: &Interrupt) -> Result<(), EngineError> {
+    let (bound, dims) = (view.bound, view.dims);
     // Whoever observes sees every step.
     let at_once = if observers.is_empty() { (ROWS_AT_ONCE / dims.n_tokens.max(1) as usize).max(1) } else { 1 };
     for split in &bound.splits {
         match split {
             Split::Copy { step } => {
-                observe(bound, dims, backends, observers, |o, view| o.before_step(*step, view))?;
-                copy(&bound.steps[*step], dims, backends)?;
-                observe(bound, dims, backends, observers, |o, view| o.after_step(*step, view))?;
+                observers.iter_mut().try_for_each(|observer| observer.before_step(*step, view))?;
+                copy(&bound.steps[*step], &dims, view.backends)?;
+                observers.iter_mut().try_for_each(|observer| observer.after_step(*step, view))?;
             }
             Split::Run { backend, steps } => {
                 for first in steps.clone().step_by(at_once) {
                     if interrupt.take() {
                         return Err(EngineError::Interrupted);
                     }
-                    observe(bound, dims, backends, observers, |o, view| o.before_step(first, view))?;
+                    observers.iter_mut().try_for_each(|observer| observer.before_step(first, view))?;
                     let end = steps.end.min(first + at_once);
-                    backends[backend.index()].run(&bound.steps[first..end], dims)?;
+                    view.backends[backend.index()].run(&bound.steps[first..end], &dims)?;
                     if !observers.is_empty() {
-                        backends[backend.index()].synchronize()?;
+                        view.backends[backend.index()].synchronize()?;
                     }
-                    observe(bound, dims, backends, observers, |o, view| o.after_step(first, view))?;
+                    observers.iter_mut().try_for_each(|observer| observer.after_step(first, view))?;
                 }
             }
         }
-    }
-    Ok(())
-}
-
-/// Shows a moment to every observer.
-fn observe(
-    bound: &BoundPlan,
-    dims: &BatchDims,
-    backends: &mut BackendList,
-    observers: &mut [&mut dyn Observer],
-    see: impl Fn(&mut dyn Observer, &mut RunView<'_>) -> Result<(), EngineError>,
-) -> Result<(), EngineError> {
-    for observer in observers.iter_mut() {
-        see(&mut **observer, &mut RunView { bound, dims: *dims, backends })?;
     }
     Ok(())
 }

@@ -190,13 +190,12 @@ impl Engine {
         observers.extend(self.observers.iter_mut().map(|observer| &mut **observer as &mut dyn Observer));
         // Last, so that the others see a value before its bytes are spoilt.
         observers.extend(poison.as_mut().map(|poison| poison as &mut dyn Observer));
-        for observer in observers.iter_mut() {
-            observer.before_run(&mut RunView { bound, dims, backends })?;
-        }
+        let view = &mut RunView { bound, dims, backends };
+        observers.iter_mut().try_for_each(|observer| observer.before_run(view))?;
         for (name, values) in inputs.by_name() {
-            bound.write_input(name, values, &dims, backends)?;
+            bound.write_input(name, values, &dims, view.backends)?;
         }
-        Scheduler::run(graph, bound, &dims, backends, &mut observers, &self.interrupt)?;
+        Scheduler::run(graph, view, &mut observers, &self.interrupt)?;
         let output = &bound.outputs[0];
         let n_vocab = output.shape.cols as usize;
         let len = dims.bytes(output.shape, output.ty);

@@ -64,6 +64,9 @@ pub enum GgufError {
         /// Its reason.
         source: io::Error,
     },
+    /// The header is no longer the one that was read.
+    #[error("the file was changed while it was being opened; try again")]
+    Changed,
     /// No bytes at all.
     #[error("the file is empty; download it again")]
     Empty,

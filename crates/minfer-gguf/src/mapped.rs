@@ -2,11 +2,12 @@
 //! Must not know what the bytes mean.
 
 use std::fs::File;
+use std::io::ErrorKind;
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
-use memmap2::Mmap;
+use memmap2::{Mmap, MmapOptions};
 
 use crate::error::GgufError;
 
@@ -27,8 +28,13 @@ enum Inner {
 impl MappedBytes {
     /// Maps a regular file. Refuses directories, pipes and empty files.
     pub fn map(path: &Path) -> Result<MappedBytes, GgufError> {
+        Ok(Self::map_start(path, u64::MAX)?.0)
+    }
+
+    /// The same with the first `most_bytes` of a longer file. Also gives the size of the whole file.
+    pub(crate) fn map_start(path: &Path, most_bytes: u64) -> Result<(MappedBytes, u64), GgufError> {
         let meta = std::fs::metadata(path).map_err(|source| match source.kind() {
-            std::io::ErrorKind::NotFound => GgufError::Missing,
+            ErrorKind::NotFound => GgufError::Missing,
             _ => GgufError::Io { action: "open the file", source },
         })?;
         if meta.is_dir() {
@@ -42,14 +48,17 @@ impl MappedBytes {
         if len_bytes == 0 {
             return Err(GgufError::Empty);
         }
+        let failed = |source| GgufError::Io { action: "map the file", source };
+        let mapped_bytes =
+            usize::try_from(len_bytes.min(most_bytes)).map_err(|_| failed(ErrorKind::OutOfMemory.into()))?;
         // SAFETY: the mapping is private and read-only, this process never writes to the file, and the slice
         // is bounded by the length at this moment. What cannot be ruled out is that another process changes
         // the file meanwhile. Changed bytes are harmless to the parser, which copies what it decides on and
         // bounds-checks every later access, and weights are plain numbers. If the file is truncated, touching
         // a page past its new end raises SIGBUS and ends the process; it never reads foreign memory. Callers
         // are told so in the documentation of `GgufFile::open`.
-        let map = unsafe { Mmap::map(&file) }.map_err(|source| GgufError::Io { action: "map the file", source })?;
-        Ok(MappedBytes(Inner::Mapped(map)))
+        let map = unsafe { MmapOptions::new().len(mapped_bytes).map(&file) }.map_err(failed)?;
+        Ok((MappedBytes(Inner::Mapped(map)), len_bytes))
     }
 
     /// Takes bytes from memory; copies them once if they are not aligned.

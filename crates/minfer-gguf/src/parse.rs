@@ -42,11 +42,16 @@ pub(crate) struct Parsed {
     pub(crate) metadata: Metadata,
     /// In file order, `part` as given to `parse`.
     pub(crate) tensors: Vec<TensorInfo>,
+    /// The file, or its first bytes.
     pub(crate) bytes: Arc<MappedBytes>,
+    /// Size of the whole file.
+    pub(crate) file_bytes: u64,
+    /// Where the tensor table ends.
+    pub(crate) header_bytes: usize,
 }
 
-/// Reads one file. `part` is stored in the tensors.
-pub(crate) fn parse(bytes: Arc<MappedBytes>, part: usize) -> Result<Parsed, GgufError> {
+/// Reads one file of `file_bytes`, of which `bytes` may be only the first ones. `part` is stored in the tensors.
+pub(crate) fn parse(bytes: Arc<MappedBytes>, file_bytes: u64, part: usize) -> Result<Parsed, GgufError> {
     let all: &[u8] = &bytes;
     let mut reader = Reader::new(all);
     let header = |short: crate::reader::Short| short.at(Place::Header);
@@ -75,12 +80,13 @@ pub(crate) fn parse(bytes: Arc<MappedBytes>, part: usize) -> Result<Parsed, Gguf
     for index in 0..n_tensors {
         tensors.push(tensor(&mut reader, index, part)?);
     }
-    let data_start = (reader.pos() as u64).next_multiple_of(alignment);
+    let header_bytes = reader.pos();
+    let data_start = (header_bytes as u64).next_multiple_of(alignment);
     for info in &mut tensors {
-        place(info, data_start, alignment, all.len() as u64)?;
+        place(info, data_start, alignment, file_bytes)?;
     }
     check_overlaps(&tensors)?;
-    Ok(Parsed { version, metadata, tensors, bytes })
+    Ok(Parsed { version, metadata, tensors, bytes, file_bytes, header_bytes })
 }
 
 /// Magic and version.

@@ -25,6 +25,17 @@ pub struct PlanDiff<'a> {
     pub moved: Vec<Pair<'a>>,
 }
 
+impl PlanDiff<'_> {
+    /// Whether nothing is different that anything would notice.
+    pub fn is_empty(&self) -> bool {
+        let bytes = |arena: Option<&ArenaRecord>| arena.map(|arena| arena.bytes);
+        let lists = [self.added.len(), self.removed.len(), self.resized.len(), self.longer.len(), self.shorter.len()];
+        lists.into_iter().all(|len| len == 0)
+            && self.moved.is_empty()
+            && self.arenas.iter().all(|arena| bytes(arena.before) == bytes(arena.after) && arena.causes.is_empty())
+    }
+}
+
 /// A value in both plans.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Pair<'a> {

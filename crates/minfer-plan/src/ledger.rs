@@ -70,6 +70,9 @@ pub struct LedgerLine {
     pub detail: String,
     /// Bytes.
     pub bytes: u64,
+    /// Whether they are taken only as far as they are read: of an embedding, the rows of tokens that occur.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub on_demand: bool,
 }
 
 /// All lines.
@@ -83,12 +86,22 @@ pub struct Ledger {
 impl Ledger {
     /// Adds an owner's bytes.
     pub fn add(&mut self, owner: Owner, name: impl Into<String>, detail: impl Into<String>, bytes: u64) {
-        self.lines.push(LedgerLine { owner, name: name.into(), detail: detail.into(), bytes });
+        self.lines.push(LedgerLine { owner, name: name.into(), detail: detail.into(), bytes, on_demand: false });
+    }
+
+    /// Adds bytes of which only those that are read will be taken.
+    pub fn add_on_demand(&mut self, owner: Owner, name: impl Into<String>, detail: impl Into<String>, bytes: u64) {
+        self.lines.push(LedgerLine { owner, name: name.into(), detail: detail.into(), bytes, on_demand: true });
     }
 
     /// Bytes of one class.
     pub fn sum(&self, owner: Owner) -> u64 {
         self.lines.iter().filter(|line| line.owner == owner).map(|line| line.bytes).fold(0, u64::saturating_add)
+    }
+
+    /// Bytes of all that may never be taken.
+    pub fn on_demand(&self) -> u64 {
+        self.lines.iter().filter(|line| line.on_demand).map(|line| line.bytes).fold(0, u64::saturating_add)
     }
 
     /// Bytes of all.

@@ -91,6 +91,15 @@ pub enum TextError {
         /// The limit.
         limit: u64,
     },
+    /// No stack for the values that a template might nest in each other.
+    #[error(
+        "the system gives no stack of {bytes} bytes, which the chat template could need for this conversation; a shorter \
+         one needs less"
+    )]
+    TemplateStack {
+        /// Bytes of addresses asked for.
+        bytes: u64,
+    },
     /// The conversation holds every code point that could mark guarded text.
     #[error("the conversation uses all of the noncharacters U+FDD0..=U+FDEF")]
     NoFreeGuard,

@@ -67,9 +67,9 @@ pub struct GraphArgs {
     /// Which of the model's two graphs
     #[arg(long, value_enum, default_value_t = GraphKind::Prefill)]
     pub kind: GraphKind,
-    /// Most tokens in a batch of the prefill graph
-    #[arg(long, value_name = "N", default_value_t = 512)]
-    pub tokens: u64,
+    /// Most tokens in a batch of the prefill graph [default: 512]
+    #[arg(long, value_name = "N")]
+    pub tokens: Option<u64>,
     /// Positions of the context [default: 4096, at most what the model was trained for]
     #[arg(short = 'c', long, value_name = "N")]
     pub n_ctx: Option<u64>,

@@ -6,13 +6,15 @@ mod report;
 mod rounds;
 mod stats;
 
-use super::{admitted, backends, limits};
+use super::{admitted, backends, capabilities, limits};
+use crate::describe;
 use crate::exit::{Failure, Outcome};
 use crate::outputs::{Outputs, cannot_write};
 use crate::resolve::{Bench, Compute};
 use anyhow::Result;
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use limits::Limits;
-use minfer::{Engine, EngineConfig, Levers, Model};
+use minfer::{Blueprint, Engine, EngineConfig, Levers, Model};
 use minfer_cpu::{Probe, SimdLevel};
 use rounds::{Bed, Measured, Setup};
 use std::io::Write;
@@ -33,29 +35,38 @@ struct Report<'a> {
 /// Measures every combination of the settings.
 pub fn bench(settings: &Bench) -> Result<Outcome> {
     let start = Instant::now();
-    let model = Arc::new(Model::open(&settings.model)?);
+    let model = Model::open_header(&settings.model, None)?;
     let mut load_s = start.elapsed().as_secs_f64();
     let svg = settings.svg.as_ref().map(|path| Outputs::beside(&model.file).create(path)).transpose()?;
     let n_ctx = n_ctx(settings, &model)?;
-    let limits = measure_limits(settings, &model)?;
-
-    let mut results = Vec::new();
+    // All of them, before the first takes any memory.
+    let mut setups = Vec::new();
     for compute in &settings.computes {
         for &batch in &settings.batches {
-            let start = Instant::now();
             let config = EngineConfig { n_ctx, n_sequences: batch, ..compute.config };
             let levers = Levers { least_n_ctx: u32::try_from(settings.longest_tokens()).ok(), slots: false };
-            let (config, blueprint) = admitted(&model, config, compute, levers)?;
-            let engine = Engine::from_blueprint(Arc::clone(&model), backends(compute)?, config, blueprint)?;
-            if results.is_empty() {
-                load_s += start.elapsed().as_secs_f64();
-            }
-            let mut bed = Bed::new(engine, (0..u64::from(batch)).collect())?;
-            for &depth in &settings.depths {
-                results.extend(measure(&mut bed, settings, compute, batch, depth)?);
-            }
+            setups.push((compute, admitted(&model, config, compute, levers)?.0));
         }
     }
+    let limits = measure_limits(settings, &model)?;
+    let opening = Instant::now();
+    let model = Arc::new(model.map_weights()?);
+
+    let mut results = Vec::new();
+    let progress = progress(settings);
+    for (compute, config) in setups {
+        let blueprint = Blueprint::new(&model, &config, &capabilities(compute))?;
+        let engine = Engine::from_blueprint(Arc::clone(&model), backends(compute)?, config, blueprint)?;
+        if results.is_empty() {
+            load_s += opening.elapsed().as_secs_f64();
+        }
+        let batch = config.n_sequences;
+        let mut bed = Bed::new(engine, (0..u64::from(batch)).collect())?.with_progress(progress.clone());
+        for &depth in &settings.depths {
+            results.extend(measure(&mut bed, settings, compute, batch, depth)?);
+        }
+    }
+    progress.finish_and_clear();
 
     let report = Report { settings, model: &model, load_s, limits, results };
     if let (Some(mut file), Some(path)) = (svg, &settings.svg) {
@@ -65,11 +76,23 @@ pub fn bench(settings: &Bench) -> Result<Outcome> {
     Ok(Outcome::Done)
 }
 
+/// Tokens of all rounds, on a terminal as a bar. Redrawn so seldom that no figure shows it.
+fn progress(settings: &Bench) -> ProgressBar {
+    let n_tokens: u64 = settings.batches.iter().map(|&batch| u64::from(batch) * settings.tokens_of_rounds()).sum();
+    let n_setups = settings.computes.len() as u64 * settings.depths.len() as u64;
+    let target = ProgressDrawTarget::stderr_with_hz(2);
+    let bar = ProgressBar::with_draw_target(Some(n_tokens.saturating_mul(n_setups)), target);
+    let style = ProgressStyle::with_template("{msg}: {percent} % of {human_len} tokens, {elapsed}, {eta} to go");
+    bar.with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
+}
+
 /// All tests of one setup.
 fn measure(bed: &mut Bed, settings: &Bench, compute: &Compute, batch: u32, depth: u32) -> Result<Vec<Measured>> {
-    bed.settle(depth)?;
     let Bench { n_prompt, n_gen, rounds, profile, .. } = *settings;
     let (threads, cache_type) = (compute.threads, compute.config.cache_type);
+    let (cache, threads_words) = (cache_type.value_type(), describe::threads(threads));
+    bed.say(format!("batch {batch}, depth {depth}, {threads_words}, cache {cache}"));
+    bed.settle(depth)?;
     let setup = Setup { threads, cache_type, batch, depth, n_prompt, n_gen };
     let mut results = Vec::new();
     if n_prompt > 0 || n_gen > 0 {

@@ -27,7 +27,7 @@ struct Score {
 
 /// Prints the score of a text.
 pub fn eval(settings: &Eval) -> Result<Outcome> {
-    let model = Arc::new(Model::open(&settings.model)?);
+    let model = Model::open_header(&settings.model, None)?;
     let ids = match &settings.source {
         EvalSource::Ids(ids) => ids.clone(),
         EvalSource::Text(source) => {
@@ -58,7 +58,8 @@ pub fn eval(settings: &Eval) -> Result<Outcome> {
         EvalSource::Text(source) => outputs.keep_text(source, "the text"),
     };
     let watch = Watch::open(&settings.watch, &mut outputs)?;
-    let mut engine = Engine::from_blueprint(model, backends(&settings.compute)?, config, blueprint)?;
+    let mut engine =
+        Engine::from_blueprint(Arc::new(model.map_weights()?), backends(&settings.compute)?, config, blueprint)?;
     watch.attach(&mut engine);
     let score = score(&mut engine, &ids, settings.top)?;
     watch.finish(&engine)?;

@@ -73,7 +73,11 @@ fn admitted(
     let config = EngineConfig { budget, ..config }.checked()?;
     let capabilities = capabilities(compute);
     let blueprint = Blueprint::new(model, &config, &capabilities)?;
-    minfer::admit(&Replanner { model, config, backends: &capabilities }, &blueprint, levers)?;
+    let admission = minfer::admit(&Replanner { model, config, backends: &capabilities }, &blueprint, levers);
+    if let (Err(_), Some(words)) = (&admission, memory::who_limits(compute.limit, machine)) {
+        output::line(&words);
+    }
+    admission?;
     if let Some(warning) = memory::paging_warning(blueprint.ledger.total(), compute.limit, machine) {
         output::warn(&warning);
     }

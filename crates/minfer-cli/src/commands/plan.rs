@@ -34,7 +34,7 @@ pub struct Planned<'a> {
 }
 
 fn of_model(settings: &ModelPlan) -> Result<Outcome> {
-    let model = Model::open(&settings.model)?;
+    let model = Model::open_header(&settings.model, None)?;
     let context = minfer::choose_n_ctx(settings.n_ctx, 0, Some(0), model.spec.n_ctx_train)?;
     let machine = memory::memory();
     let budget = settings.compute.limit.budget(machine)?;
@@ -49,7 +49,10 @@ fn of_model(settings: &ModelPlan) -> Result<Outcome> {
     let blueprint = replanner.blueprint(&[])?;
     let shortfall = match minfer::admit(&replanner, &blueprint, Levers::default()) {
         Ok(()) => None,
-        Err(EngineError::OverBudget(shortfall)) => Some(*shortfall),
+        Err(EngineError::OverBudget(shortfall)) => {
+            memory::who_limits(settings.compute.limit, machine).iter().for_each(|words| output::line(words));
+            Some(*shortfall)
+        }
         Err(error) => return Err(error.into()),
     };
     if let Some(warning) = memory::paging_warning(blueprint.ledger.total(), settings.compute.limit, machine) {

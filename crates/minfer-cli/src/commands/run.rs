@@ -33,7 +33,7 @@ pub fn run(settings: Run) -> Result<Outcome> {
     if text.is_empty() {
         return Err(EngineError::EmptyPrompt.into());
     }
-    let model = Arc::new(open(&settings)?);
+    let model = open(&settings)?;
     model.warnings.iter().for_each(|warning| output::warn(warning));
     let prompt = prompt(&model, text, &settings)?;
     let choice = choose_context(&model, &prompt, &settings)?;
@@ -50,7 +50,8 @@ pub fn run(settings: Run) -> Result<Outcome> {
         note("seed", &settings.generate.sampling.seed.to_string());
     }
     dumps.write(&blueprint.plan)?;
-    let mut engine = Engine::from_blueprint(model, backends(&settings.compute)?, config, blueprint)?;
+    let mut engine =
+        Engine::from_blueprint(Arc::new(model.map_weights()?), backends(&settings.compute)?, config, blueprint)?;
     watch.attach(&mut engine);
     let mut minfer = Minfer::from(engine);
     let answer = stream(&mut minfer, &prompt.ids, &settings)?;
@@ -64,9 +65,9 @@ pub fn run(settings: Run) -> Result<Outcome> {
     Ok(Outcome::Done)
 }
 
-/// The model, with other words than the file's if they were asked for.
+/// The model's header, with other words than the file's if they were asked for.
 fn open(settings: &Run) -> Result<Model> {
-    let mut model = in_file(&settings.model, Model::open_as(&settings.model, settings.words.pre))?;
+    let mut model = in_file(&settings.model, Model::open_header(&settings.model, settings.words.pre))?;
     if let Some(choice) = &settings.words.chat_template {
         model.chat_template = Some(chosen_template(&model.file, &settings.model, choice)?);
     }

@@ -96,7 +96,9 @@ impl Conversation {
             other => Map::from_iter([("messages".to_owned(), other)]),
         };
         let messages = extra.remove("messages").ok_or_else(|| failed("has no `messages`".to_owned()))?;
-        let messages = serde_json::from_value(messages).map_err(|error| failed(format!("`messages`: {error}")))?;
+        let Value::Array(messages) = messages else { return Err(failed("`messages` is no list".to_owned()).into()) };
+        let messages = (0..).zip(messages).map(|(at, message)| read_message(at, message).map_err(failed));
+        let messages = messages.collect::<Result<_, _>>()?;
         let add_generation_prompt = match extra.remove("add_generation_prompt") {
             None => true,
             Some(Value::Bool(yes)) => yes,
@@ -123,6 +125,16 @@ impl Conversation {
     }
 }
 
+/// A message from JSON. Only one that calls tools may do without content; a template would fail on it, or print `None`.
+fn read_message(at: usize, message: Value) -> Result<Message, String> {
+    let has = |field: &str| message.get(field).is_some_and(|value| !value.is_null());
+    if message.is_object() && message.get("content").is_none() && !["tool_calls", "function_call"].into_iter().any(has)
+    {
+        return Err(format!("`messages[{at}]` has no `content`"));
+    }
+    serde_json::from_value(message).map_err(|error| format!("`messages[{at}]`: {error}"))
+}
+
 /// Says in which file something is wrong, and what to do about it.
 pub fn in_file<T, E: Into<EngineError>>(path: &Path, result: Result<T, E>) -> Result<T> {
     result.map_err(|error| {
@@ -136,7 +148,8 @@ pub fn in_file<T, E: Into<EngineError>>(path: &Path, result: Result<T, E>) -> Re
                 TextError::TemplateSyntax { .. }
                 | TextError::TemplateRefused { .. }
                 | TextError::TemplateFailed { .. }
-                | TextError::TemplateLimit { .. },
+                | TextError::TemplateLimit { .. }
+                | TextError::TemplateStack { .. },
             ) => "`minfer template MODEL` shows the template; --chat-template FILE|NAME takes another, and `run --raw` none",
             EngineError::Text(_) => "the vocabulary is damaged: fetch the file again, or another conversion of the model",
             _ => return error.into(),

@@ -37,6 +37,13 @@ impl Bench {
         let longest = tests.map(|(prompt, answer)| u64::from(prompt) + u64::from(answer)).max();
         self.depths.iter().copied().max().map_or(0, u64::from) + longest.unwrap_or(0)
     }
+
+    /// Tokens of a sequence in all rounds at one depth: those that count, one more before them and perhaps one after.
+    pub fn tokens_of_rounds(&self) -> u64 {
+        let tests = self.mixed.iter().copied().chain([(self.n_prompt, self.n_gen)]);
+        let n_tokens: u64 = tests.map(|(prompt, answer)| u64::from(prompt) + u64::from(answer)).sum();
+        n_tokens * (u64::from(self.rounds) + 1 + u64::from(self.profile))
+    }
 }
 
 pub(super) fn bench(raw: args::BenchArgs, environment: &Environment) -> Resolved<Bench> {

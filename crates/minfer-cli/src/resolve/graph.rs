@@ -20,7 +20,15 @@ pub struct Graph {
 
 pub(super) fn graph(raw: args::GraphArgs, environment: &Environment) -> Resolved<Graph> {
     let mut compute = compute(&raw.plan, environment)?;
-    compute.config.n_ubatch = in_range("--tokens", raw.tokens, 1..=MAX_UBATCH)?;
+    if let Some(tokens) = raw.tokens {
+        if raw.kind == args::GraphKind::Decode {
+            return Err(Failure::new(format!(
+                "--tokens is {tokens}, but the decode graph takes one token of each sequence"
+            ))
+            .hint("leave out --tokens, or --kind decode"));
+        }
+        compute.config.n_ubatch = in_range("--tokens", tokens, 1..=MAX_UBATCH)?;
+    }
     if raw.passes && raw.output != GraphOutput::Text {
         return Err(Failure::new("--passes prints text only").hint("leave out --output, or --passes"));
     }

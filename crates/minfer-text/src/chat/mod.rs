@@ -30,6 +30,8 @@ pub use guard::Prompt;
 use crate::{TextError, Tokenizer};
 
 const NAME: &str = "chat_template";
+/// What a rendering may run out of.
+const STEPS: &str = "steps";
 /// What messages call the reasoning before an answer; templates read the first, some the second.
 const REASONING: [&str; 3] = ["reasoning_content", THINKING, "reasoning"];
 const THINKING: &str = "thinking";
@@ -43,6 +45,9 @@ pub struct ChatTemplate {
 
 /// Steps that each string of the input adds to those of [`ChatLimits`]; a message has two or more.
 const STEPS_PER_TEXT: u64 = 500;
+/// Of a long conversation these parts of what it adds are tried, one after the other: the stack is as large as the steps
+/// that may be taken, and most templates take few.
+const TRIES: [u64; 3] = [16, 4, 1];
 
 /// How much a template may use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -161,8 +166,16 @@ impl ChatTemplate {
     ) -> Result<String, TextError> {
         let mut for_input = 0;
         guard::each_text(input, &mut |text| for_input += STEPS_PER_TEXT + text.len() as u64 / 16);
-        let limits = ChatLimits { steps: self.limits.steps.saturating_add(for_input), ..self.limits };
-        stack::with_room_for(limits.steps, || self.run(input, to_value, limits))
+        let is_long = for_input > self.limits.steps;
+        let mut rendered = Err(TextError::TemplateLimit { what: STEPS, limit: self.limits.steps });
+        for part in TRIES.into_iter().filter(|&part| is_long || part == 1) {
+            let limits = ChatLimits { steps: self.limits.steps.saturating_add(for_input / part), ..self.limits };
+            rendered = stack::with_room_for(limits.steps, || self.run(input, to_value, limits));
+            if !matches!(rendered, Err(TextError::TemplateLimit { what: STEPS, .. })) {
+                break;
+            }
+        }
+        rendered
     }
 
     fn run(
@@ -269,7 +282,7 @@ fn template_error(error: &Error, limits: ChatLimits) -> TextError {
         }
         let engine: Option<&Error> = at.downcast_ref();
         if engine.is_some_and(|error| error.kind() == ErrorKind::OutOfFuel) {
-            return TextError::TemplateLimit { what: "steps", limit: limits.steps };
+            return TextError::TemplateLimit { what: STEPS, limit: limits.steps };
         }
         cause = at.source();
     }

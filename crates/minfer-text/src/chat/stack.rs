@@ -7,8 +7,9 @@
 //! that many levels can not overflow.
 //!
 //! An ordinary stack of 2 MB has room for 1000 levels, but a published template takes up to 230
-//! steps for each message of a conversation. So the stack grows with the conversation: 41 MB of
-//! addresses and some 2 MB for each short message. Pages cost nothing until they are used.
+//! steps for each message of a conversation. So the stack grows with the steps that a rendering
+//! may take: 41 MB of addresses, and for each short message 128 KB at first, 2 MB at most. Pages
+//! cost nothing until they are used.
 
 use std::thread;
 
@@ -16,27 +17,26 @@ use crate::TextError;
 
 /// Twice what the engine was seen to use in builds without optimisation, which take the most: 1000 bytes per step to
 /// build and print a value, 1250 per byte of source to compile it.
-const LEVEL_BYTES: usize = 2048;
+const LEVEL_BYTES: u64 = 2048;
 /// For all that does not nest.
-const BASE_BYTES: usize = 2 << 20;
+const BASE_BYTES: u64 = 2 << 20;
 
 /// Runs `f` where values nested `levels` deep can be handled.
 pub(super) fn with_room_for<T: Send>(
     levels: u64,
     f: impl FnOnce() -> Result<T, TextError> + Send,
 ) -> Result<T, TextError> {
-    let failed = |message: &str| TextError::TemplateFailed { message: message.to_owned(), line: None };
-    let bytes = usize::try_from(levels)
-        .ok()
-        .and_then(|levels| levels.checked_mul(LEVEL_BYTES)?.checked_add(BASE_BYTES))
-        .ok_or_else(|| failed("the limits need more stack than there are addresses"))?;
+    let panicked = TextError::TemplateFailed { message: "the template engine panicked".to_owned(), line: None };
+    let bytes = levels.saturating_mul(LEVEL_BYTES).saturating_add(BASE_BYTES);
+    let no_stack = TextError::TemplateStack { bytes };
+    let Ok(stack_bytes) = usize::try_from(bytes) else { return Err(no_stack) };
     thread::scope(|scope| {
         thread::Builder::new()
             .name("chat-template".to_owned())
-            .stack_size(bytes)
+            .stack_size(stack_bytes)
             .spawn_scoped(scope, f)
-            .map_err(|error| failed(&format!("no thread with {bytes} bytes of stack: {error}")))?
+            .map_err(|_| no_stack)?
             .join()
-            .unwrap_or_else(|_| Err(failed("the template engine panicked")))
+            .unwrap_or_else(|_| Err(panicked))
     })
 }

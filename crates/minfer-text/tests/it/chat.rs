@@ -138,6 +138,32 @@ fn templates_stay_within_their_limits() {
     assert_eq!(long, Err(TextError::TemplateLimit { what, limit }));
 }
 
+/// The stack is as large as the steps: a long conversation must not ask for more addresses than a machine gives.
+#[test]
+fn long_conversations_are_rendered() {
+    let n_messages = 20_000;
+    let messages: Vec<Message> = (0..n_messages).map(|i| Message::new("user", format!("message {i}"))).collect();
+    let input = ChatInput { messages: &messages, add_generation_prompt: true, ..ChatInput::default() };
+    let chatml = ChatTemplate::new(minfer_text::builtin_template("chatml").unwrap()).unwrap();
+    let text = chatml.render(&input).unwrap();
+    assert_eq!(text.matches("<|im_end|>").count(), n_messages);
+    // What takes more steps per message than are tried at first has them all in the end.
+    let slow = "{% for m in messages %}{% for i in range(60) %}{{ i if i == 59 }}{% endfor %}{% endfor %}";
+    let some = ChatInput { messages: &messages[..200], ..input };
+    assert_eq!(ChatTemplate::new(slow).unwrap().render(&some).unwrap(), "59".repeat(200));
+    let endless = "{% for m in messages %}{% for i in range(9999) %}{% endfor %}{% endfor %}";
+    let error = ChatTemplate::new(endless).unwrap().render(&some).unwrap_err();
+    let limit = 20_000 + 2 * 200 * 500;
+    assert_eq!(error, TextError::TemplateLimit { what: "steps", limit });
+}
+
+#[test]
+fn a_stack_that_no_machine_has_is_refused() {
+    let limits = ChatLimits { steps: 1 << 50, ..ChatLimits::default() };
+    let error = ChatTemplate::with_limits("x", limits).unwrap().render(&ChatInput::default()).unwrap_err();
+    assert_eq!(error, TextError::TemplateStack { bytes: (1 << 61) + (2 << 20) });
+}
+
 #[test]
 fn messages_come_from_json() {
     let message: Message = serde_json::from_value(json!({

@@ -3,9 +3,11 @@
 
 use super::profile::Profile;
 use super::stats::Stats;
+use crate::output;
 use anyhow::Result;
+use indicatif::ProgressBar;
 use minfer::{BatchToken, CacheType, Engine, Logits, Session};
-use minfer_engine::{Demand, Stopwatch};
+use minfer_engine::{Demand, Progress, Stopwatch};
 use std::num::NonZeroUsize;
 use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -92,6 +94,8 @@ pub struct Bed {
     /// Of each sequence: where its ids start.
     lanes: Vec<u64>,
     n_vocab: u64,
+    /// Counts tokens.
+    progress: ProgressBar,
 }
 
 /// Time of the prompts and of the generated tokens.
@@ -106,17 +110,32 @@ impl Bed {
     pub fn new(mut engine: Engine, lanes: Vec<u64>) -> Result<Self> {
         let sessions = lanes.iter().map(|_| Ok(Session::new(&mut engine)?)).collect::<Result<Vec<_>>>()?;
         let n_vocab = u64::from(engine.model().spec.n_vocab.max(1));
-        Ok(Self { engine, sessions, lanes, n_vocab })
+        Ok(Self { engine, sessions, lanes, n_vocab, progress: ProgressBar::hidden() })
     }
 
-    /// Cuts or extends every sequence to this many tokens.
+    /// Tells every token that is read or generated.
+    pub fn with_progress(self, progress: ProgressBar) -> Self {
+        Self { progress, ..self }
+    }
+
+    /// What is measured from now on: in the bar, or where there is none as a line.
+    pub fn say(&self, what: String) {
+        if self.progress.is_hidden() {
+            output::line(&format!("measuring {what}"));
+        }
+        self.progress.set_message(what);
+    }
+
+    /// Cuts or extends every sequence to this many tokens. Where layers with a window have passed what the next token would
+    /// see, all of them are read again: nobody keeps cells that no sequence may ever see.
     pub fn settle(&mut self, depth: u32) -> Result<()> {
         for (session, lane) in self.sessions.iter_mut().zip(&self.lanes) {
             session.cut(&mut self.engine, depth as usize)?;
             let have = session.tokens().len() as u64;
             let ids: Vec<u32> = (have..u64::from(depth)).map(|i| id(lane * 31 + i * 104_723, self.n_vocab)).collect();
             if !ids.is_empty() {
-                session.read(&mut self.engine, &ids, &mut |_| ControlFlow::Continue(()))?;
+                self.progress.inc_length(ids.len() as u64);
+                session.read(&mut self.engine, &ids, &mut count(&self.progress))?;
             }
         }
         Ok(())
@@ -197,7 +216,7 @@ impl Bed {
         for (session, lane) in self.sessions.iter_mut().zip(&self.lanes) {
             let start = seed * 7919 + lane * 1_000_003;
             let prompt: Vec<u32> = (0..u64::from(n_prompt)).map(|i| id(start + i * 104_729, self.n_vocab)).collect();
-            session.read(&mut self.engine, &prompt, &mut |_| ControlFlow::Continue(()))?;
+            session.read(&mut self.engine, &prompt, &mut count(&self.progress))?;
         }
         Ok(())
     }
@@ -212,7 +231,21 @@ impl Bed {
                 output: true,
             })
             .collect();
-        Ok(self.engine.step(&batch)?)
+        let logits = self.engine.step(&batch)?;
+        self.progress.inc(batch.len() as u64);
+        Ok(logits)
+    }
+}
+
+/// Tells how many tokens of a prompt each batch reads.
+fn count(bar: &ProgressBar) -> impl FnMut(Progress) -> ControlFlow<()> + '_ {
+    let mut counted = 0;
+    move |progress| {
+        if let Progress::Prompt { done, .. } = progress {
+            bar.inc((done - counted) as u64);
+            counted = done;
+        }
+        ControlFlow::Continue(())
     }
 }
 

@@ -8,6 +8,7 @@ use anyhow::Result;
 use minfer::{Ledger, LedgerLine};
 use minfer_plan::{ArenaDiff, Lifetime, PlanDiff, PlanRecord, ValueRecord};
 use serde::Deserialize;
+use serde_json::{Map, Value};
 use std::io::{self, Write};
 use std::path::Path;
 
@@ -15,6 +16,9 @@ use std::path::Path;
 #[derive(Deserialize)]
 #[serde(expecting = "an object with `ledger` and `plan`")]
 struct Output {
+    /// By name; files of other versions may lack some.
+    #[serde(default)]
+    settings: Map<String, Value>,
     ledger: Ledger,
     plan: PlanRecord,
 }
@@ -26,9 +30,10 @@ const MOST_LINES: usize = 12;
 pub fn diff(before: &Path, after: &Path) -> Result<Outcome> {
     let (before, after) = (read(before)?, read(after)?);
     let mut text = Vec::new();
-    if before.ledger == after.ledger && before.plan == after.plan {
+    if is_same(&before, &after) {
         writeln!(text, "the same plan, byte for byte")?;
     } else {
+        settings(&mut text, &before.settings, &after.settings)?;
         ledgers(&mut text, &before.ledger, &after.ledger)?;
         plans(&mut text, &before.plan, &after.plan)?;
     }
@@ -38,11 +43,32 @@ pub fn diff(before: &Path, after: &Path) -> Result<Outcome> {
     Ok(Outcome::Done)
 }
 
+/// Files of other versions say some things in other words, or not at all: what counts is bytes, steps and places.
+fn is_same(before: &Output, after: &Output) -> bool {
+    let lines = |output: &Output| -> Vec<_> {
+        output.ledger.lines.iter().map(|line| (line.owner, line.name.clone(), line.bytes)).collect()
+    };
+    lines(before) == lines(after)
+        && before.plan.steps == after.plan.steps
+        && minfer_plan::diff(&before.plan, &after.plan).is_empty()
+}
+
 fn read(path: &Path) -> Result<Output> {
     let hint = "`minfer plan MODEL --json > FILE` writes such a file";
     let text = read_bytes(&TextSource::File(path.to_owned()), "").map_err(|failure| failure.hint(hint))?;
     let failed = |error| Failure::new(format!("{}: not an output of --json: {error}", path.display())).hint(hint);
     Ok(serde_json::from_slice(&text).map_err(failed)?)
+}
+
+/// The settings that both files name and that changed.
+fn settings(out: &mut dyn Write, before: &Map<String, Value>, after: &Map<String, Value>) -> io::Result<()> {
+    let words = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+    for (name, new) in after {
+        if let Some(old) = before.get(name).filter(|&old| old != new) {
+            writeln!(out, "{name}: {} -> {}", words(old), words(new))?;
+        }
+    }
+    Ok(())
 }
 
 /// The owners that changed, and the sum.

@@ -66,6 +66,10 @@ fn ledger(out: &mut dyn Write, ledger: &Ledger) -> io::Result<()> {
         table.row([line.name.clone(), line.bytes.to_string(), mib(line.bytes), line.detail.clone()]);
     }
     table.row(["total".to_owned(), ledger.total().to_string(), mib(ledger.total())]);
+    if ledger.on_demand() > 0 {
+        let (bytes, what) = (ledger.on_demand(), "taken only as far as it is read".to_owned());
+        table.row(["of it on demand".to_owned(), bytes.to_string(), mib(bytes), what]);
+    }
     table.write(out, "")
 }
 
@@ -97,6 +101,7 @@ pub fn json(planned: &Planned<'_>) -> Result<Value> {
             "buffers_pool": figures.pool_buffers,
         },
         "total_bytes": ledger.total(),
+        "on_demand_bytes": ledger.on_demand(),
         "ledger": ledger,
     });
     if let Some(budget) = planned.budget_to_tell() {
