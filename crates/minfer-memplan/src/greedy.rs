@@ -179,7 +179,12 @@ impl<'a> Greedy<'a> {
         budget: &mut Budget,
     ) -> Result<&[u64], usize> {
         for (position, &i) in order.iter().enumerate().skip(from) {
-            let offset = self.find(i, fit, budget);
+            // Lifetimes that meet may still share no step, if one is idle at those of the other.
+            let (buffers, b) = (self.buffers, &self.buffers[i]);
+            let offset = match self.has_idle {
+                false => self.find(i, fit, |_| true, budget),
+                true => self.find(i, fit, |j| b.meets(&buffers[j]), budget),
+            };
             if offset + self.buffers[i].size > limit {
                 return Err(position);
             }
@@ -205,13 +210,11 @@ impl<'a> Greedy<'a> {
         self.blocks.insert(at, self.spans[i], i);
     }
 
-    fn find(&mut self, i: usize, fit: Fit, budget: &mut Budget) -> u64 {
+    /// The offset for the buffer, beside those neighbours in lifetime that it `meets`.
+    fn find(&mut self, i: usize, fit: Fit, meets: impl Fn(usize) -> bool, budget: &mut Budget) -> u64 {
         let b = &self.buffers[i];
         let mut gaps = Gaps::new(b, fit);
         let (offsets, sizes) = (&self.offsets, &self.sizes);
-        // Lifetimes that meet may still share no step, if one is idle at those of the other.
-        let (buffers, has_idle) = (self.buffers, self.has_idle);
-        let meets = |j: usize| !has_idle || b.meets(&buffers[j]);
         let mut pass = |j: usize| meets(j) && gaps.pass(offsets[j], offsets[j] + sizes[j]);
         // Two ways to meet the neighbours by address: filter all placed blocks, or collect and sort the neighbours.
         let n_placed = self.blocks.len();

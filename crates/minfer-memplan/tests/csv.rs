@@ -116,7 +116,7 @@ fn pictures_show_every_buffer_and_hold_any_name() {
         ids: vec![],
         problem: Problem::new(vec![
             Buffer::new(9, 3, u64::MAX),
-            Buffer::new(0, u64::MAX, u64::MAX).idle_in(9..7).idle_in(3..u64::MAX).idle_in(0..2),
+            Buffer::new(0, u64::MAX, u64::MAX).idle_in(7..7).idle_in(3..u64::MAX).idle_in(0..2),
         ]),
     };
     for table in [Table::default(), odd] {

@@ -41,7 +41,9 @@ fn least_height(problem: &Problem) -> u64 {
                 if self.placed.iter().any(|p| p.0 == i) {
                     continue;
                 }
-                let in_time = |j: usize| steps::meet(b, &self.buffers[j]);
+                let in_time = |j: usize| {
+                    (b.lower..b.upper).any(|step| steps::is_live(b, step) && steps::is_live(&self.buffers[j], step))
+                };
                 let mut offset = 0;
                 while let Some(&(j, o)) = self
                     .placed
@@ -124,7 +126,7 @@ fn small_problems_have_the_least_height(idle: bool) {
         }
     }
     assert!(by_search > 500, "only {by_search} problems needed a proof by search");
-    assert_eq!(by_idleness > 3000, idle, "{by_idleness} placements are valid only because of idle buffers");
+    assert_eq!(by_idleness > 2000, idle, "{by_idleness} placements are valid only because of idle buffers");
 }
 
 /// The buffers alone do not fit, and no longer so without any one of them.

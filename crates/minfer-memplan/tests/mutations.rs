@@ -23,6 +23,13 @@ fn problem() -> impl Generator<Value = Problem> {
     prop::collection::vec(buffer, 2..14).prop_map(Problem::new)
 }
 
+/// Little greedy work: the bound is often out of reach, and a placement is spoilt as well as a better one.
+fn planned(problem: &Problem) -> Placed {
+    let mut options = Options::default();
+    options.node_budget = 20_000;
+    place_with(problem, Strategy::Planned, &options).unwrap()
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(512))]
 
@@ -33,7 +40,7 @@ proptest! {
         let mut shortened = truth.clone();
         shortened.buffers[i].upper -= 1;
         prop_assume!(shortened.validate().is_ok());
-        let offsets = place(&shortened, Strategy::Planned).unwrap().placement.offsets;
+        let offsets = planned(&shortened).placement.offsets;
         prop_assert_eq!(check(&truth, &offsets).is_err(), collides(&truth, &offsets));
     }
 
@@ -54,7 +61,7 @@ proptest! {
             None => *b = steps::idle_at(b.clone(), idle),
         }
         prop_assume!(told.validate().is_ok());
-        let placed = place(&told, Strategy::Planned).unwrap();
+        let placed = planned(&told);
         let offsets = &placed.placement.offsets;
         prop_assert_eq!(check(&truth, offsets).is_err(), collides(&truth, offsets));
         // A witness with a buffer that is not live, or a bound that leaves out one that is.
@@ -72,16 +79,16 @@ proptest! {
     fn ignored_idle_periods_are_caught(truth in problem()) {
         let mut blind = truth.clone();
         blind.buffers.iter_mut().for_each(|b| b.idle.clear());
-        let placed = place(&blind, Strategy::Planned).unwrap();
+        let placed = planned(&blind);
         prop_assert_eq!(check(&truth, &placed.placement.offsets), Ok(placed.placement.height));
-        let offsets = place(&truth, Strategy::Planned).unwrap().placement.offsets;
+        let offsets = planned(&truth).placement.offsets;
         prop_assert_eq!(check(&blind, &offsets).is_err(), collides(&blind, &offsets));
     }
 
     #[test]
     fn swapped_offsets_are_caught(problem in problem(), i in any::<prop::sample::Index>(), j in any::<prop::sample::Index>()) {
         let n = problem.buffers.len();
-        let mut placed = place(&problem, Strategy::Planned).unwrap();
+        let mut placed = planned(&problem);
         placed.placement.offsets.swap(i.index(n), j.index(n));
         let offsets = &placed.placement.offsets;
         let height = offsets.iter().zip(&problem.buffers).map(|(o, b)| o + b.size).max().unwrap();
@@ -92,7 +99,7 @@ proptest! {
 
     #[test]
     fn a_widened_size_is_caught(problem in problem(), i in any::<prop::sample::Index>(), by in 1..5u64) {
-        let placed = place(&problem, Strategy::Planned).unwrap();
+        let placed = planned(&problem);
         let mut wider = problem.clone();
         wider.buffers[i.index(problem.buffers.len())].size += by;
         let offsets = &placed.placement.offsets;
@@ -105,7 +112,7 @@ proptest! {
 
     #[test]
     fn a_wrong_certificate_is_caught(problem in problem(), i in any::<prop::sample::Index>()) {
-        let honest = place(&problem, Strategy::Planned).unwrap();
+        let honest = planned(&problem);
         let caught = |spoil: &dyn Fn(&mut Placed)| {
             let mut placed = honest.clone();
             spoil(&mut placed);
@@ -164,8 +171,7 @@ fn every_kind_of_placement_error_is_named() {
     assert_eq!(check(&idle, &[0, 8]), Ok(16));
     assert_eq!(check(&idle, &[0, 0]), Ok(8));
     let mut busy = idle.clone();
-    busy.buffers[1].idle[0] = 5..5; // live at step 5, as the other is
-    busy.buffers[1].idle.clear();
+    busy.buffers[1].idle.clear(); // live at step 5, as the other is
     assert_eq!(check(&busy, &[0, 0]), Err(Violation::Overlap { first: 0, second: 1 }));
     let impossible = [
         b(2, 2, 1),

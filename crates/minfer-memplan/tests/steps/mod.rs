@@ -7,11 +7,6 @@ pub fn is_live(b: &Buffer, step: u64) -> bool {
     (b.lower..b.upper).contains(&step) && !b.idle.iter().any(|period| period.contains(&step))
 }
 
-/// Whether both are live at some step.
-pub fn meet(a: &Buffer, b: &Buffer) -> bool {
-    (a.lower..a.upper).any(|step| is_live(a, step) && is_live(b, step))
-}
-
 /// The buffer, idle at those steps of its lifetime whose bits are set; its last step stays if no other does.
 pub fn idle_at(mut b: Buffer, bits: u64) -> Buffer {
     for step in b.lower..b.upper {
