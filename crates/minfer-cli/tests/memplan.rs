@@ -91,6 +91,26 @@ fn time_that_runs_out_is_no_proof() {
 }
 
 #[test]
+fn gaps_lend_bytes() {
+    let turns = "id,lower,upper,gaps,size\na,0,9,2-4 6-8,8\nb,2,8,4-6,8\n";
+    let solve = |output| minfer_with_stdin(["memplan", "solve", "-", "--output", output], turns.as_bytes());
+    let placed = solve("csv").ok();
+    assert_eq!(placed, "id,lower,upper,gaps,size,offset\na,0,9,2-4 6-8,8,0\nb,2,8,4-6,8,0\n");
+    let json: serde_json::Value = serde_json::from_str(&solve("json").ok()).unwrap();
+    assert_eq!((&json["height"], &json["verdict"]), (&8.into(), &"optimal".into()));
+    assert_eq!(json["buffers"][0]["gaps"], serde_json::json!([[2, 4], [6, 8]]));
+    let table = solve("table").ok();
+    assert!(table.lines().next().unwrap().ends_with("gaps") && table.contains("2-4 6-8"), "{table}");
+    let check = |text: &str| minfer_with_stdin(["memplan", "check", "-"], text.as_bytes());
+    assert_eq!(check(&placed).ok(), "valid: 2 buffers, height 8 bytes\n");
+    let wrong = check(&placed.replace("4-6", "4-5"));
+    assert_eq!(wrong.code, Some(1));
+    assert!(wrong.stdout.contains("share bytes"), "{wrong:?}");
+    let picture = minfer_with_stdin(["memplan", "render", "-"], turns.as_bytes()).ok();
+    assert_eq!(picture.matches("<title>").count(), 5);
+}
+
+#[test]
 fn pictures() {
     let dir = folder("memplan_render");
     let five = file(&dir, "five.csv", FIVE);
@@ -109,7 +129,9 @@ fn bad_input_is_one_sentence() {
     refused(b"", &["stdin", "empty"]);
     refused(b"\xff\xfe", &["stdin", "UTF-8"]);
     refused(b"id,lower,upper,size\na,0,1,x\n", &["line 2", "size", "x"]);
-    refused(b"id,lower,upper,size,gaps\na,0,9,4,2-3\n", &["gaps", "not supported"]);
+    refused(b"id,lower,upper,size,gaps\na,0,9,4,2-3@0:2\n", &["line 2", "gaps", "not supported", "2-3@0:2"]);
+    refused(b"id,lower,upper,size,gaps\na,0,9,4,2\n", &["line 2", "gaps", "lower-upper"]);
+    refused(b"id,lower,upper,size,gaps\na,0,9,4,8-10\n", &["buffer 0", "[8, 10)", "outside of its lifetime [0, 9)"]);
     refused(b"id,lower,upper,size\na,3,2,1\n", &["lifetime [3, 2) is empty"]);
     refused(b"id,lower,upper,size\na,0,1,18446744073709551615\nb,0,1,9\n", &["exceeds 64 bits"]);
     minfer(["memplan", "solve", "missing.csv"]).refused(&["missing.csv", "cannot read"]);

@@ -16,14 +16,16 @@ pub struct LowerBound {
     pub live: Vec<usize>,
 }
 
-/// Computes the [`LowerBound`] in `O(n log n)`.
+/// Computes the [`LowerBound`] in `O(n log n)`, idle periods counted.
 pub fn lower_bound(problem: &Problem) -> LowerBound {
     let mut events: Vec<(u64, bool, u64)> = Vec::new(); // step, starts?, bytes
-    for b in problem.buffers.iter().filter(|b| b.size > 0 && b.lower < b.upper) {
-        events.push((b.lower, true, b.size));
-        events.push((b.upper, false, b.size));
+    for b in problem.buffers.iter().filter(|b| b.size > 0) {
+        for span in b.spans() {
+            events.push((span.start, true, b.size));
+            events.push((span.end, false, b.size));
+        }
     }
-    events.sort_unstable(); // an end sorts before a start at the same step: lifetimes are half open
+    events.sort_unstable(); // an end sorts before a start at the same step: spans are half open
     let (mut now, mut peak, mut step) = (0u128, 0u128, 0);
     for (at, starts, bytes) in events {
         if !starts {
@@ -37,7 +39,7 @@ pub fn lower_bound(problem: &Problem) -> LowerBound {
     }
     let live = |&i: &usize| {
         let b = &problem.buffers[i];
-        peak > 0 && b.size > 0 && b.lower <= step && step < b.upper
+        peak > 0 && b.size > 0 && b.spans().any(|span| span.contains(&step))
     };
     let live = (0..problem.buffers.len()).filter(live).collect();
     LowerBound { bytes: u64::try_from(peak).unwrap_or(u64::MAX), step, live }

@@ -3,7 +3,7 @@
 
 use thiserror::Error;
 
-use crate::{Placed, Problem, Verdict};
+use crate::{Buffer, Placed, Problem, Verdict};
 
 /// What is wrong with a placement or a certificate. Buffers are named by index.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
@@ -12,8 +12,11 @@ pub enum Violation {
     /// The number of offsets is not the number of buffers.
     #[error("{got} offsets for {expected} buffers")]
     Count { expected: usize, got: usize },
-    /// The buffer is impossible: an empty lifetime with bytes, or alignment 0.
-    #[error("buffer {buffer} is impossible: empty lifetime or alignment 0")]
+    /// The buffer is impossible: an empty lifetime with bytes, alignment 0, or idle periods that are not one after the other
+    /// within the lifetime or leave nothing of it.
+    #[error(
+        "buffer {buffer} is impossible: empty lifetime, alignment 0, or idle out of order, outside or all of its life"
+    )]
     Impossible { buffer: usize },
     /// `offset + size` leaves 64 bits.
     #[error("buffer {buffer} at {offset} leaves the 64-bit address range")]
@@ -50,6 +53,28 @@ pub enum Violation {
     Verdict { height: u64, proven: u64, lower_bound: u64, verdict: Verdict },
 }
 
+/// Whether the buffer is live at this step.
+fn is_live(b: &Buffer, step: u64) -> bool {
+    b.lower <= step && step < b.upper && !b.idle.iter().any(|period| period.start <= step && step < period.end)
+}
+
+/// The steps at which the buffer may become live.
+fn beginnings(b: &Buffer) -> impl Iterator<Item = u64> + '_ {
+    std::iter::once(b.lower).chain(b.idle.iter().map(|period| period.end))
+}
+
+/// Whether the buffer makes no sense.
+fn is_impossible(b: &Buffer) -> bool {
+    let mut end = b.lower;
+    for period in &b.idle {
+        if period.start < end || period.start >= period.end || period.end > b.upper {
+            return true;
+        }
+        end = period.end;
+    }
+    b.alignment == 0 || b.lower > b.upper || (b.size != 0 && !beginnings(b).any(|step| is_live(b, step)))
+}
+
 /// Checks count, range, alignment, fixed offsets, capacity and all pairs. Returns the height. `O(n²)`.
 pub fn check(problem: &Problem, offsets: &[u64]) -> Result<u64, Violation> {
     let buffers = &problem.buffers;
@@ -58,7 +83,7 @@ pub fn check(problem: &Problem, offsets: &[u64]) -> Result<u64, Violation> {
     }
     let mut height = 0;
     for (buffer, (b, &offset)) in buffers.iter().zip(offsets).enumerate() {
-        if b.alignment == 0 || b.lower > b.upper || (b.lower == b.upper && b.size != 0) {
+        if is_impossible(b) {
             return Err(Violation::Impossible { buffer });
         }
         let Some(top) = offset.checked_add(b.size) else {
@@ -83,10 +108,11 @@ pub fn check(problem: &Problem, offsets: &[u64]) -> Result<u64, Violation> {
     }
     for (second, b) in buffers.iter().enumerate() {
         for (first, a) in buffers[..second].iter().enumerate() {
-            let in_time = a.lower.max(b.lower) < a.upper.min(b.upper);
             let bottom = offsets[first].max(offsets[second]);
             let top = (offsets[first] + a.size).min(offsets[second] + b.size);
-            if in_time && bottom < top {
+            // The steps that two share begin where one of them begins.
+            let in_time = || beginnings(a).chain(beginnings(b)).any(|step| is_live(a, step) && is_live(b, step));
+            if bottom < top && in_time() {
                 return Err(Violation::Overlap { first, second });
             }
         }
@@ -110,7 +136,7 @@ pub fn check_certificate(problem: &Problem, placed: &Placed) -> Result<(), Viola
     let mut sum = 0u128;
     let mut previous = None;
     for &buffer in &bound.live {
-        let live = problem.buffers.get(buffer).filter(|b| b.lower <= step && step < b.upper);
+        let live = problem.buffers.get(buffer).filter(|b| is_live(b, step));
         match live {
             Some(b) if previous.is_none_or(|p| p < buffer) => sum += u128::from(b.size),
             _ => return Err(Violation::Witness { buffer, step }),
@@ -120,9 +146,9 @@ pub fn check_certificate(problem: &Problem, placed: &Placed) -> Result<(), Viola
     if sum != u128::from(claimed) {
         return Err(Violation::WitnessSum { claimed, actual: sum });
     }
-    // The live bytes only grow where a lifetime begins, so the beginnings are all the steps to look at.
-    for step in problem.buffers.iter().map(|b| b.lower) {
-        let live = problem.buffers.iter().filter(|b| b.lower <= step && step < b.upper);
+    // The live bytes only grow where a buffer becomes live, so the beginnings are all the steps to look at.
+    for step in problem.buffers.iter().flat_map(beginnings) {
+        let live = problem.buffers.iter().filter(|b| is_live(b, step));
         let actual: u128 = live.map(|b| u128::from(b.size)).sum();
         if actual > u128::from(claimed) {
             return Err(Violation::BoundTooLow { claimed, step, actual });

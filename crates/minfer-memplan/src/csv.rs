@@ -2,11 +2,14 @@
 //!
 //! The header names the columns, in any order: `id`, `lower`, `upper`, `size`, and optionally `alignment`, `offset` (a
 //! fixed placement in a problem, the answer in a solution), `hint` and `gaps`. Aliases: `buffer` and `buffer_id` for
-//! `id`, `start` and `begin` for `lower`; `end` is an *inclusive* `upper`. A hint is advice and is left unread. Gaps
-//! (idle periods within a lifetime) are refused unless the cell is empty. The capacity is not part of the format.
+//! `id`, `start` and `begin` for `lower`; `end` is an *inclusive* `upper`. A hint is advice and is left unread. A cell of
+//! `gaps` lists the periods in which the buffer is idle, `lower-upper` in any order with spaces between, half open, or both
+//! inclusive beside an `end`. A period `lower-upper@from:to` is refused: there the buffer would keep a part of its bytes.
+//! The capacity is not part of the format.
 
 use std::collections::HashSet;
 use std::fmt::Write as _;
+use std::ops::Range;
 
 use thiserror::Error;
 
@@ -43,9 +46,14 @@ pub enum CsvError {
     /// A cell is no unsigned 64-bit number.
     #[error("line {line}, column {column:?}: expected an unsigned 64-bit number, got {got:?}")]
     Number { line: usize, column: &'static str, got: String },
-    /// A buffer has idle periods.
-    #[error("line {line}, column \"gaps\": gaps in a lifetime are not supported, got {got:?}")]
-    Gaps { line: usize, got: String },
+    /// A cell of `gaps` is no list of periods.
+    #[error("line {line}, column \"gaps\": expected lower-upper, got {got:?}")]
+    Gap { line: usize, got: String },
+    /// A buffer keeps a part of its bytes in an idle period.
+    #[error(
+        "line {line}, column \"gaps\": gaps that keep a part of the buffer (after \"@\") are not supported, got {got:?}"
+    )]
+    GapWindow { line: usize, got: String },
     /// Two buffers have the same name.
     #[error("line {line}, column \"id\": {got:?} is there twice")]
     RepeatedId { line: usize, got: String },
@@ -115,7 +123,7 @@ pub fn read(text: &str) -> Result<Table, CsvError> {
                 SIZE => buffer.size = number()?,
                 ALIGNMENT if !cell.is_empty() => buffer.alignment = number()?,
                 OFFSET if !cell.is_empty() => buffer.offset = Some(number()?),
-                GAPS if !cell.is_empty() => return Err(CsvError::Gaps { line, got: cell }),
+                GAPS => buffer.idle = read_gaps(line, &cell, u64::from(columns.contains(&END)))?,
                 ID => id = cell,
                 _ => {}
             }
@@ -148,6 +156,31 @@ fn read_header(line: usize, header: &str) -> Result<Vec<&'static str>, CsvError>
         }
     }
     Ok(columns)
+}
+
+/// The idle periods of a cell, ascending; `past` is 1 where the last step is named, 0 where the one after it is.
+fn read_gaps(line: usize, cell: &str, past: u64) -> Result<Vec<Range<u64>>, CsvError> {
+    let gap = |gap: &str| {
+        let got = gap.to_owned();
+        if gap.contains('@') {
+            return Err(CsvError::GapWindow { line, got });
+        }
+        let number = |text: &str| text.parse::<u64>().ok();
+        let bounds = gap.split_once('-').map(|(lower, upper)| (number(lower), number(upper)));
+        match bounds {
+            Some((Some(lower), Some(upper))) if upper <= u64::MAX - past => Ok(lower..upper + past),
+            _ => Err(CsvError::Gap { line, got }),
+        }
+    };
+    let mut gaps = cell.split_whitespace().map(gap).collect::<Result<Vec<_>, _>>()?;
+    gaps.sort_by_key(|gap| gap.start);
+    Ok(gaps)
+}
+
+/// The idle periods of a buffer as a cell of `gaps`, half open.
+pub fn gaps(buffer: &Buffer) -> String {
+    let gaps: Vec<String> = buffer.idle.iter().map(|gap| format!("{}-{}", gap.start, gap.end)).collect();
+    gaps.join(" ")
 }
 
 /// Splits a line at its commas. Plain cells are trimmed; quoted ones may contain commas, and quotes doubled.
@@ -188,8 +221,8 @@ fn cells(line: usize, text: &str) -> Result<Vec<String>, CsvError> {
     }
 }
 
-/// Writes a problem, or with `offsets` a solution. Half open lifetimes; `alignment` and `offset` only if one differs
-/// from the default. What this writes, [`read`] reads back.
+/// Writes a problem, or with `offsets` a solution. Half open lifetimes; `alignment`, `gaps` and `offset` only if one
+/// differs from the default. What this writes, [`read`] reads back.
 pub fn write(table: &Table, offsets: Option<&[u64]>) -> Result<String, CsvError> {
     let buffers = &table.problem.buffers;
     for got in [table.ids.len(), offsets.map_or(buffers.len(), <[u64]>::len)] {
@@ -198,9 +231,11 @@ pub fn write(table: &Table, offsets: Option<&[u64]>) -> Result<String, CsvError>
         }
     }
     let with_alignment = buffers.iter().any(|b| b.alignment != 1);
+    let with_gaps = buffers.iter().any(|b| !b.idle.is_empty());
     let with_offset = offsets.is_some() || buffers.iter().any(|b| b.offset.is_some());
     let mut text = String::from("id,lower,upper,size");
     text.push_str(if with_alignment { ",alignment" } else { "" });
+    text.push_str(if with_gaps { ",gaps" } else { "" });
     text.push_str(if with_offset { ",offset\n" } else { "\n" });
     for (buffer, (b, id)) in buffers.iter().zip(&table.ids).enumerate() {
         if id.contains(['\n', '\r']) {
@@ -210,6 +245,9 @@ pub fn write(table: &Table, offsets: Option<&[u64]>) -> Result<String, CsvError>
         let _ = write!(text, ",{},{},{}", b.lower, b.upper, b.size);
         if with_alignment {
             let _ = write!(text, ",{}", b.alignment);
+        }
+        if with_gaps {
+            let _ = write!(text, ",{}", gaps(b));
         }
         if with_offset {
             let offset = offsets.map(|o| o[buffer]).or(b.offset);

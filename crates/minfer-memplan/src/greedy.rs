@@ -27,7 +27,7 @@ impl Budget {
 }
 
 /// A lifetime in ranks: how many buffers begin before it begins, and before it ends. Half open; two of these meet
-/// exactly if the lifetimes do. Small, so that a scan over many stays within the cache.
+/// exactly if the lifetimes do, idle or not. Small, so that a scan over many stays within the cache.
 type Span = [i32; 2];
 
 /// The buffers placed so far, ascending by offset.
@@ -104,7 +104,8 @@ pub(crate) struct Greedy<'a> {
     rank: Vec<usize>,     // buffer -> position in by_lower
     spans: Vec<Span>,
     sizes: Vec<u64>,
-    pub(crate) degree: Vec<usize>, // buffer -> how many others it meets
+    pub(crate) degree: Vec<usize>, // buffer -> how many other lifetimes meet its own
+    has_idle: bool,
     // State of the placement in progress.
     offsets: Vec<u64>,
     ends: MaxEnds,
@@ -143,6 +144,7 @@ impl<'a> Greedy<'a> {
             spans,
             sizes: buffers.iter().map(|b| b.size).collect(),
             degree,
+            has_idle: buffers.iter().any(|b| !b.idle.is_empty()),
             offsets,
             ends,
             blocks: Blocks::default(),
@@ -177,7 +179,12 @@ impl<'a> Greedy<'a> {
         budget: &mut Budget,
     ) -> Result<&[u64], usize> {
         for (position, &i) in order.iter().enumerate().skip(from) {
-            let offset = self.find(i, fit, budget);
+            // Lifetimes that meet may still share no step, if one is idle at those of the other.
+            let (buffers, b) = (self.buffers, &self.buffers[i]);
+            let offset = match self.has_idle {
+                false => self.find(i, fit, |_| true, budget),
+                true => self.find(i, fit, |j| b.meets(&buffers[j]), budget),
+            };
             if offset + self.buffers[i].size > limit {
                 return Err(position);
             }
@@ -203,11 +210,12 @@ impl<'a> Greedy<'a> {
         self.blocks.insert(at, self.spans[i], i);
     }
 
-    fn find(&mut self, i: usize, fit: Fit, budget: &mut Budget) -> u64 {
+    /// The offset for the buffer, beside those neighbours in lifetime that it `meets`.
+    fn find(&mut self, i: usize, fit: Fit, meets: impl Fn(usize) -> bool, budget: &mut Budget) -> u64 {
         let b = &self.buffers[i];
         let mut gaps = Gaps::new(b, fit);
         let (offsets, sizes) = (&self.offsets, &self.sizes);
-        let mut pass = |j: usize| gaps.pass(offsets[j], offsets[j] + sizes[j]);
+        let mut pass = |j: usize| meets(j) && gaps.pass(offsets[j], offsets[j] + sizes[j]);
         // Two ways to meet the neighbours by address: filter all placed blocks, or collect and sort the neighbours.
         let n_placed = self.blocks.len();
         let expected = self.degree[i] * n_placed / self.by_lower.len();

@@ -2,6 +2,7 @@
 //! budget is spent. Must not know how an order becomes offsets.
 
 use std::cmp::Reverse;
+use std::ops::Range;
 
 use crate::greedy::{Budget, Fit, Greedy};
 use crate::rising::Rising;
@@ -164,18 +165,20 @@ fn keys(greedy: &Greedy<'_>, bound: &LowerBound) -> Vec<Vec<u128>> {
     // The most bytes live at any step of a buffer's lifetime.
     let mut live = vec![0u64; sections.len() + 1];
     for b in buffers.iter().filter(|b| b.size > 0) {
-        let (from, to) = sections.of(b);
-        live[from] = live[from].wrapping_add(b.size);
-        live[to] = live[to].wrapping_sub(b.size);
+        for span in sections.of(b) {
+            live[span.start] = live[span.start].wrapping_add(b.size);
+            live[span.end] = live[span.end].wrapping_sub(b.size);
+        }
     }
     let mut loads = MaxTree::new(sections.len());
     let mut now = 0u64;
     for (s, &change) in live[..sections.len()].iter().enumerate() {
         now = now.wrapping_add(change);
-        loads.raise((s, s + 1), now);
+        loads.raise(&(s..s + 1), now);
     }
-    let load = |i: usize| {
-        if buffers[i].size > 0 { loads.max(sections.of(&buffers[i])) } else { 0 }
+    let load = |i: usize| match &buffers[i] {
+        b if b.size > 0 => sections.of(b).map(|span| loads.max(&span)).max().unwrap_or(0),
+        _ => 0,
     };
     let all = |f: &dyn Fn(usize) -> (u64, u64)| -> Vec<u128> {
         let pair = |i| {
@@ -186,10 +189,9 @@ fn keys(greedy: &Greedy<'_>, bound: &LowerBound) -> Vec<Vec<u128>> {
     };
     let size = |i: usize| buffers[i].size;
     let duration = |i: usize| buffers[i].duration();
-    let distance = |i: usize| match &buffers[i] {
-        b if bound.step < b.lower => b.lower - bound.step,
-        b if bound.step >= b.upper => bound.step - b.upper + 1,
-        _ => 0,
+    let distance = |i: usize| {
+        let from = |s: Range<u64>| s.start.saturating_sub(bound.step).max((bound.step + 1).saturating_sub(s.end));
+        buffers[i].spans().map(from).min().unwrap_or(0)
     };
     let area: Vec<u128> = buffers.iter().map(|b| u128::from(b.size) * u128::from(b.duration())).collect();
     vec![

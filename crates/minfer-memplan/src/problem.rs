@@ -2,10 +2,12 @@
 //! Must not know how anything is placed.
 
 use std::collections::BTreeMap;
+use std::iter;
+use std::ops::Range;
 
 use thiserror::Error;
 
-/// One buffer: bytes that must exist during a lifetime.
+/// One buffer: bytes that must exist during a lifetime, but for idle periods in it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Buffer {
     /// First step at which the buffer is live.
@@ -18,12 +20,15 @@ pub struct Buffer {
     pub alignment: u64,
     /// A placement that is given, not chosen.
     pub offset: Option<u64>,
+    /// Parts of the lifetime, ascending and half open, in which the buffer is not live: its bytes may serve others then,
+    /// its offset stays. Whoever reads it later writes it anew.
+    pub idle: Vec<Range<u64>>,
 }
 
 impl Buffer {
     /// A buffer of `size` bytes, live in `[lower, upper)`, alignment 1, free to go anywhere.
     pub fn new(lower: u64, upper: u64, size: u64) -> Self {
-        Self { lower, upper, size, alignment: 1, offset: None }
+        Self { lower, upper, size, alignment: 1, offset: None, idle: Vec::new() }
     }
 
     /// The same buffer with this alignment.
@@ -36,14 +41,47 @@ impl Buffer {
         Self { offset: Some(offset), ..self }
     }
 
-    /// Length of the lifetime in steps.
-    pub fn duration(&self) -> u64 {
-        self.upper.saturating_sub(self.lower)
+    /// The same buffer, idle during this part of its lifetime, which is after those it is idle in already.
+    pub fn idle_in(mut self, period: Range<u64>) -> Self {
+        self.idle.push(period);
+        self
     }
 
-    /// Whether the two lifetimes share a step.
+    /// The steps at which the buffer is live, as ascending ranges, none empty: one for a buffer that is never idle.
+    pub fn spans(&self) -> impl Iterator<Item = Range<u64>> + '_ {
+        let mut from = self.lower;
+        let ends = iter::once(self.upper..self.upper);
+        let before = move |period: Range<u64>| {
+            let span = from..period.start.min(self.upper);
+            from = from.max(period.end);
+            span
+        };
+        self.idle.iter().cloned().chain(ends).map(before).filter(|span| !span.is_empty())
+    }
+
+    /// The number of steps at which the buffer is live.
+    pub fn duration(&self) -> u64 {
+        self.spans().map(|span| span.end - span.start).sum()
+    }
+
+    /// Whether both are live at some step.
     pub fn meets(&self, other: &Buffer) -> bool {
-        self.lower < other.upper && other.lower < self.upper
+        let lifetimes_meet = self.lower < other.upper && other.lower < self.upper;
+        if !lifetimes_meet || (self.idle.is_empty() && other.idle.is_empty()) {
+            return lifetimes_meet;
+        }
+        let (mut ours, mut theirs) = (self.spans().peekable(), other.spans().peekable());
+        while let (Some(a), Some(b)) = (ours.peek(), theirs.peek()) {
+            if a.start < b.end && b.start < a.end {
+                return true;
+            }
+            if a.end < b.end {
+                ours.next()
+            } else {
+                theirs.next()
+            };
+        }
+        false
     }
 }
 
@@ -62,6 +100,46 @@ pub enum ProblemError {
     /// `lower > upper`, or `lower == upper` with bytes to keep.
     #[error("buffer {buffer}: lifetime [{lower}, {upper}) is empty")]
     EmptyLifetime {
+        /// The buffer.
+        buffer: usize,
+        /// Its first step.
+        lower: u64,
+        /// The step after its last.
+        upper: u64,
+    },
+    /// An idle period with `start >= end`.
+    #[error("buffer {buffer}: idle during [{}, {}), which is empty", period.start, period.end)]
+    EmptyIdle {
+        /// The buffer.
+        buffer: usize,
+        /// The period.
+        period: Range<u64>,
+    },
+    /// An idle period that is not within the lifetime.
+    #[error("buffer {buffer}: idle during [{}, {}), outside of its lifetime [{lower}, {upper})", period.start, period.end)]
+    IdleOutside {
+        /// The buffer.
+        buffer: usize,
+        /// The period.
+        period: Range<u64>,
+        /// The buffer's first step.
+        lower: u64,
+        /// The step after its last.
+        upper: u64,
+    },
+    /// An idle period that begins before the one listed before it ends.
+    #[error("buffer {buffer}: idle during [{}, {}), but until {end} it is idle already", period.start, period.end)]
+    IdleOverlap {
+        /// The buffer.
+        buffer: usize,
+        /// The later period.
+        period: Range<u64>,
+        /// Where the earlier one ends.
+        end: u64,
+    },
+    /// There are bytes to keep, but idle periods fill the lifetime.
+    #[error("buffer {buffer}: idle for all of its lifetime [{lower}, {upper})")]
+    NeverLive {
         /// The buffer.
         buffer: usize,
         /// Its first step.
@@ -122,8 +200,9 @@ impl Problem {
         Self { capacity: Some(capacity), ..self }
     }
 
-    /// Refuses what no placement could satisfy or what would overflow: empty lifetimes, zero alignments, fixed offsets
-    /// that are misaligned, above the capacity or overlapping, and sums beyond 64 bits. `O(n log n)`.
+    /// Refuses what no placement could satisfy or what would overflow: empty lifetimes, idle periods that are not one after
+    /// the other within the lifetime or leave nothing of it, zero alignments, fixed offsets that are misaligned, above the
+    /// capacity or overlapping, and sums beyond 64 bits. `O(n log n)`, idle periods counted.
     pub fn validate(&self) -> Result<(), ProblemError> {
         let mut fixed_top = 0u64;
         let mut stacked = 0u64;
@@ -131,6 +210,7 @@ impl Problem {
             if b.lower > b.upper || (b.lower == b.upper && b.size > 0) {
                 return Err(ProblemError::EmptyLifetime { buffer, lower: b.lower, upper: b.upper });
             }
+            validate_idle(buffer, b)?;
             if b.alignment == 0 {
                 return Err(ProblemError::ZeroAlignment { buffer });
             }
@@ -160,11 +240,13 @@ impl Problem {
         let mut events: Vec<(u64, bool, u64, usize)> = Vec::new(); // step, starts?, offset, index
         for (i, b) in self.buffers.iter().enumerate() {
             if let (Some(offset), true) = (b.offset, b.size > 0) {
-                events.push((b.lower, true, offset, i));
-                events.push((b.upper, false, offset, i));
+                for span in b.spans() {
+                    events.push((span.start, true, offset, i));
+                    events.push((span.end, false, offset, i));
+                }
             }
         }
-        events.sort_unstable(); // an end sorts before a start at the same step: lifetimes are half open
+        events.sort_unstable(); // an end sorts before a start at the same step: spans are half open
         let mut live: BTreeMap<u64, usize> = BTreeMap::new();
         for (_, starts, offset, i) in events {
             if !starts {
@@ -182,4 +264,23 @@ impl Problem {
         }
         Ok(())
     }
+}
+
+fn validate_idle(buffer: usize, b: &Buffer) -> Result<(), ProblemError> {
+    let (lower, upper) = (b.lower, b.upper);
+    let mut end = lower;
+    for period in &b.idle {
+        let period = period.clone();
+        if period.is_empty() {
+            return Err(ProblemError::EmptyIdle { buffer, period });
+        }
+        if period.start < lower || period.end > upper {
+            return Err(ProblemError::IdleOutside { buffer, period, lower, upper });
+        }
+        if period.start < end {
+            return Err(ProblemError::IdleOverlap { buffer, period, end });
+        }
+        end = period.end;
+    }
+    if b.size > 0 && b.duration() == 0 { Err(ProblemError::NeverLive { buffer, lower, upper }) } else { Ok(()) }
 }

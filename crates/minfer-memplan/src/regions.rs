@@ -106,10 +106,9 @@ fn fill(problem: &Problem, waiting: &[usize], max_region_bytes: u64) -> (Vec<usi
     let mut live = vec![0u64; sections.len()];
     waiting.iter().partition(|&&i| {
         let b = &problem.buffers[i];
-        let (from, to) = sections.of(b);
-        let fits = live[from..to].iter().all(|l| l + b.size <= max_region_bytes);
+        let fits = sections.of(b).flatten().all(|s| live[s] + b.size <= max_region_bytes);
         if fits {
-            live[from..to].iter_mut().for_each(|l| *l += b.size);
+            sections.of(b).flatten().for_each(|s| live[s] += b.size);
         }
         fits
     })

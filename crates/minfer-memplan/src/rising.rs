@@ -3,6 +3,7 @@
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+use std::ops::Range;
 
 use crate::Buffer;
 use crate::fixed::align_up;
@@ -16,14 +17,14 @@ const NODES_PER_LOOK: usize = 32;
 pub(crate) struct Rising<'a> {
     buffers: &'a [Buffer],
     free: Vec<usize>,
-    spans: Vec<(usize, usize)>, // the sections of each free buffer
+    spans: Vec<Vec<Range<usize>>>, // the sections of each free buffer
     n_sections: usize,
 }
 
 impl<'a> Rising<'a> {
     pub(crate) fn new(buffers: &'a [Buffer], free: &[usize]) -> Self {
         let sections = Sections::new(free.iter().map(|&i| &buffers[i]));
-        let spans = free.iter().map(|&i| sections.of(&buffers[i])).collect();
+        let spans = free.iter().map(|&i| sections.of(&buffers[i]).collect()).collect();
         Self { buffers, free: free.to_vec(), spans, n_sections: sections.len() }
     }
 
@@ -40,7 +41,7 @@ impl<'a> Rising<'a> {
                 return None;
             }
             let i = self.free[k];
-            let under = ground.max(self.spans[k]);
+            let under = self.spans[k].iter().map(|span| ground.max(span)).max().unwrap_or(0);
             let offset = align_up(under, self.buffers[i].alignment).expect("a valid problem stacks within 64 bits");
             let now = offset.saturating_add(handicap[i]);
             // The ground only rises, so an entry that still holds when it comes up is the lowest.
@@ -48,7 +49,7 @@ impl<'a> Rising<'a> {
                 heap.push(Reverse((now, rank, k)));
                 continue;
             }
-            ground.raise(self.spans[k], offset + self.buffers[i].size);
+            self.spans[k].iter().for_each(|span| ground.raise(span, offset + self.buffers[i].size));
             order.push(i);
         }
         Some(order)

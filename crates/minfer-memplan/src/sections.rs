@@ -1,16 +1,18 @@
-//! Time, compressed: takes the buffers of a problem, gives the sections between their bounds and a tree over these that
-//! answers "the highest value in a range". Must not know what the values mean.
+//! Time, compressed: takes the buffers of a problem, gives the sections between the bounds of their spans and a tree over
+//! these that answers "the highest value in a range". Must not know what the values mean.
+
+use std::ops::Range;
 
 use crate::Buffer;
 
-/// The bounds of all lifetimes, ascending and distinct. Section `s` is `[bounds[s], bounds[s + 1])`.
+/// The bounds of all spans, ascending and distinct. Section `s` is `[bounds[s], bounds[s + 1])`.
 pub(crate) struct Sections {
     bounds: Vec<u64>,
 }
 
 impl Sections {
     pub(crate) fn new<'a>(buffers: impl Iterator<Item = &'a Buffer>) -> Self {
-        let mut bounds: Vec<u64> = buffers.flat_map(|b| [b.lower, b.upper]).collect();
+        let mut bounds: Vec<u64> = buffers.flat_map(Buffer::spans).flat_map(|s| [s.start, s.end]).collect();
         bounds.sort_unstable();
         bounds.dedup();
         Self { bounds }
@@ -20,10 +22,10 @@ impl Sections {
         self.bounds.len().saturating_sub(1)
     }
 
-    /// The half-open range of sections that the buffer lives in; its bounds must be among those given to `new`.
-    pub(crate) fn of(&self, b: &Buffer) -> (usize, usize) {
+    /// The half-open ranges of sections that the buffer lives in, one per span; it must be among those given to `new`.
+    pub(crate) fn of(&self, b: &Buffer) -> impl Iterator<Item = Range<usize>> {
         let at = |step| self.bounds.partition_point(|&x| x < step);
-        (at(b.lower), at(b.upper))
+        b.spans().map(move |span| at(span.start)..at(span.end))
     }
 }
 
@@ -39,8 +41,9 @@ impl MaxTree {
         Self { len, max: vec![0; 2 * len.max(1)], tag: vec![0; 2 * len.max(1)] }
     }
 
-    /// Raises each section of `[from, to)` to at least `value`.
-    pub(crate) fn raise(&mut self, (from, to): (usize, usize), value: u64) {
+    /// Raises each of the sections to at least `value`.
+    pub(crate) fn raise(&mut self, sections: &Range<usize>, value: u64) {
+        let (from, to) = (sections.start, sections.end);
         let (mut l, mut r) = (from + self.len, to + self.len);
         while l < r {
             if l & 1 == 1 {
@@ -58,9 +61,9 @@ impl MaxTree {
         self.refresh((to + self.len - 1) >> 1);
     }
 
-    /// The maximum over `[from, to)`, 0 if empty.
-    pub(crate) fn max(&self, (from, to): (usize, usize)) -> u64 {
-        let (mut l, mut r, mut max) = (from + self.len, to + self.len, 0);
+    /// The maximum over the sections, 0 if there are none.
+    pub(crate) fn max(&self, sections: &Range<usize>) -> u64 {
+        let (mut l, mut r, mut max) = (sections.start + self.len, sections.end + self.len, 0);
         if l >= r {
             return 0;
         }
@@ -112,11 +115,11 @@ mod tests {
                 let from = (x >> 33) as usize % len;
                 let to = from + 1 + (x >> 45) as usize % (len - from);
                 let value = array[from..to].iter().max().unwrap() + (x >> 60);
-                tree.raise((from, to), value);
+                tree.raise(&(from..to), value);
                 array[from..to].fill(value);
                 for a in 0..len {
                     for b in a + 1..=len {
-                        assert_eq!(tree.max((a, b)), *array[a..b].iter().max().unwrap());
+                        assert_eq!(tree.max(&(a..b)), *array[a..b].iter().max().unwrap());
                     }
                 }
             }

@@ -13,7 +13,8 @@ const TOP: f64 = 30.0;
 const BOTTOM: f64 = 36.0;
 
 /// Draws the buffers, one offset each: time to the right, addresses upwards, the lower bound and the capacity as lines.
-/// Pointing at a buffer shows its name, lifetime, size and offset. Missing offsets are drawn at 0.
+/// Pointing at a buffer shows its name, lifetime, size and offset. An idle buffer leaves its bytes blank. Missing offsets
+/// are drawn at 0.
 pub fn draw(table: &Table, offsets: &[u64]) -> String {
     let buffers = &table.problem.buffers;
     let offset = |i: usize| offsets.get(i).copied().unwrap_or(0);
@@ -40,22 +41,25 @@ pub fn draw(table: &Table, offsets: &[u64]) -> String {
     );
     for (i, b) in buffers.iter().enumerate().filter(|(_, b)| b.size > 0) {
         let name = table.ids.get(i).map(String::as_str).unwrap_or_default();
-        let (left, right) = (x(b.lower.min(last)), x(b.upper.max(b.lower)));
         let (top, bottom) = (y(offset(i).saturating_add(b.size)), y(offset(i)));
         // Neighbouring indices get far hues: the golden angle.
         let hue = (i as f64 * 137.508) % 360.0;
-        let _ = writeln!(
-            svg,
-            "<rect x=\"{left:.2}\" y=\"{top:.2}\" width=\"{:.2}\" height=\"{:.2}\" fill=\"hsl({hue:.0},55%,70%)\" \
-             stroke=\"#444\" stroke-width=\"0.4\"><title>{}: [{}, {}), {} bytes at {}</title></rect>",
-            right - left,
-            bottom - top,
-            escaped(name),
-            b.lower,
-            b.upper,
-            b.size,
-            offset(i)
-        );
+        let idle: String = b.idle.iter().map(|p| format!(", idle during [{}, {})", p.start, p.end)).collect();
+        for span in b.spans() {
+            let (left, right) = (x(span.start), x(span.end));
+            let _ = writeln!(
+                svg,
+                "<rect x=\"{left:.2}\" y=\"{top:.2}\" width=\"{:.2}\" height=\"{:.2}\" fill=\"hsl({hue:.0},55%,70%)\" \
+                 stroke=\"#444\" stroke-width=\"0.4\"><title>{}: [{}, {}){idle}, {} bytes at {}</title></rect>",
+                right - left,
+                bottom - top,
+                escaped(name),
+                b.lower,
+                b.upper,
+                b.size,
+                offset(i)
+            );
+        }
     }
     let mut line = |at: u64, colour: &str, name: &str| {
         let (y, right) = (y(at), WIDTH - 10.0);

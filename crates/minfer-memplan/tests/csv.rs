@@ -44,15 +44,39 @@ fn errors_name_line_column_and_text() {
     let number = "expected an unsigned 64-bit number, got";
     assert_eq!(with("a,0,-1,4,"), format!("line 2, column \"upper\": {number} \"-1\""));
     assert_eq!(with("a,0,1,4 KiB,"), format!("line 2, column \"size\": {number} \"4 KiB\""));
+    for gap in ["2", "2-", "-3", "2-3-4", "a-b", "2:3", "2--3", "2-99999999999999999999"] {
+        let expected = format!("line 2, column \"gaps\": expected lower-upper, got {gap:?}");
+        assert_eq!(with(&format!("a,0,9,4,1-2 {gap}")), expected);
+    }
     assert_eq!(
-        with("a,0,9,4,2-3@0:2"),
-        "line 2, column \"gaps\": gaps in a lifetime are not supported, got \"2-3@0:2\""
+        with("a,0,9,4,1-2 2-3@0:2"),
+        "line 2, column \"gaps\": gaps that keep a part of the buffer (after \"@\") are not supported, got \"2-3@0:2\""
     );
+    let past = format!("id,lower,end,size,gaps\na,0,9,4,1-{}", u64::MAX);
+    let gap = format!("1-{}", u64::MAX);
+    assert_eq!(error(&past), format!("line 2, column \"gaps\": expected lower-upper, got {gap:?}"));
     assert_eq!(with("a,0,1,4,\n\na,0,1,4,"), "line 4, column \"id\": \"a\" is there twice");
     assert_eq!(with("\"a,0,1,4,"), "line 2: unbalanced quotes");
     assert_eq!(with("\"a\"b,0,1,4,"), "line 2: unbalanced quotes");
     let past = format!("id,lower,end,size\na,0,{},4", u64::MAX);
     assert_eq!(error(&past), format!("line 2, column \"end\": {number} \"{}\"", u64::MAX));
+}
+
+#[test]
+fn gaps_are_read_and_written() {
+    let text = "id,lower,upper,size,alignment,gaps,offset\na,0,9,4,1,2-3 5-8,\nb,0,9,4,8,,16\n";
+    let table = read(text).unwrap();
+    let [a, b] = &table.problem.buffers[..] else { panic!("{table:?}") };
+    assert_eq!(a, &Buffer::new(0, 9, 4).idle_in(2..3).idle_in(5..8));
+    assert_eq!(b, &Buffer::new(0, 9, 4).aligned(8).fixed_at(16));
+    assert_eq!(write(&table, None).unwrap(), text);
+    // Any order and more spaces; beside an `end` both bounds are inclusive. The answer keeps the cell as it was.
+    let text = "gaps,id,lower,end,size\n 5-7  2-2 ,a,0,8,4\n,b,0,8,4\n";
+    let other = read(text).unwrap();
+    assert_eq!(other.problem.buffers, [a.clone(), Buffer::new(0, 9, 4)]);
+    assert_eq!(with_offsets(text, &[0, 4]).unwrap(), "gaps,id,lower,end,size,offset\n5-7  2-2,a,0,8,4,0\n,b,0,8,4,4\n");
+    // What makes no sense is read, and refused by the problem.
+    assert!(read("id,lower,upper,size,gaps\na,3,5,4,9-7\n").unwrap().problem.validate().is_err());
 }
 
 #[test]
@@ -83,10 +107,17 @@ fn pictures_show_every_buffer_and_hold_any_name() {
     assert!(picture.contains("<title>&lt;a&amp;b&gt;: [0, 3), 4 bytes at 0</title>"), "{picture}");
     assert_eq!(picture.matches("<title>").count(), 2);
     assert_eq!(picture, svg::draw(&table, &[0, 0, 0]));
+    let table = read("id,lower,upper,size,gaps\na,0,9,4,2-3 5-7\nb,2,3,4,\n").unwrap();
+    let picture = svg::draw(&table, &[0, 0]);
+    let title = "<title>a: [0, 9), idle during [2, 3), idle during [5, 7), 4 bytes at 0</title>";
+    assert_eq!((picture.matches(title).count(), picture.matches("<title>").count()), (3, 4), "{picture}");
     // Whatever it is given: no panic, no number that is none.
     let odd = Table {
         ids: vec![],
-        problem: Problem::new(vec![Buffer::new(9, 3, u64::MAX), Buffer::new(0, u64::MAX, u64::MAX)]),
+        problem: Problem::new(vec![
+            Buffer::new(9, 3, u64::MAX),
+            Buffer::new(0, u64::MAX, u64::MAX).idle_in(7..7).idle_in(3..u64::MAX).idle_in(0..2),
+        ]),
     };
     for table in [Table::default(), odd] {
         let picture = svg::draw(&table, &[u64::MAX]);

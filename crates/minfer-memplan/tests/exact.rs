@@ -1,5 +1,7 @@
 //! Exact search: agreement with all permutations, the MiniMalloc suite, proofs that nothing fits, determinism.
 
+mod steps;
+
 use minfer_memplan::{Strategy, *};
 
 /// A fixed sequence of numbers.
@@ -39,7 +41,9 @@ fn least_height(problem: &Problem) -> u64 {
                 if self.placed.iter().any(|p| p.0 == i) {
                     continue;
                 }
-                let in_time = |j: usize| b.lower < self.buffers[j].upper && self.buffers[j].lower < b.upper;
+                let in_time = |j: usize| {
+                    (b.lower..b.upper).any(|step| steps::is_live(b, step) && steps::is_live(&self.buffers[j], step))
+                };
                 let mut offset = 0;
                 while let Some(&(j, o)) = self
                     .placed
@@ -62,8 +66,9 @@ fn least_height(problem: &Problem) -> u64 {
     all.best
 }
 
-/// Few steps and small sizes, so that packing is tight; now and then alignments and a fixed buffer.
-fn small_problem(random: &mut Random) -> Problem {
+/// Few steps and small sizes, so that packing is tight; now and then alignments and a fixed buffer. `idle`: most buffers
+/// are idle at some of their steps.
+fn small_problem(random: &mut Random, idle: bool) -> Problem {
     let n = 1 + random.below(7);
     let steps = 2 + random.below(6);
     let longest = 1 + random.below(steps);
@@ -75,6 +80,9 @@ fn small_problem(random: &mut Random) -> Problem {
         if is_aligned { b.aligned(1 + random.below(5)) } else { b }
     };
     let mut buffers: Vec<Buffer> = (0..n).map(buffer).collect();
+    if idle {
+        buffers = buffers.into_iter().map(|b| steps::idle_at(b, random.below(256) & random.below(256))).collect();
+    }
     if random.below(3) == 0 {
         let offset = random.below(12) / buffers[0].alignment * buffers[0].alignment;
         buffers[0].offset = Some(offset);
@@ -84,10 +92,19 @@ fn small_problem(random: &mut Random) -> Problem {
 
 #[test]
 fn ten_thousand_small_problems_have_the_least_height() {
+    small_problems_have_the_least_height(false);
+}
+
+#[test]
+fn ten_thousand_small_problems_with_idle_buffers_have_the_least_height() {
+    small_problems_have_the_least_height(true);
+}
+
+fn small_problems_have_the_least_height(idle: bool) {
     let mut random = Random(11);
-    let mut by_search = 0;
+    let (mut by_search, mut by_idleness) = (0, 0);
     for k in 0..10_000 {
-        let problem = small_problem(&mut random);
+        let problem = small_problem(&mut random, idle);
         let best = least_height(&problem);
         // Hardly any greedy work, so that the search has something to do.
         let placed = place_with(&problem, Strategy::Planned, &options(0, 100_000)).unwrap();
@@ -95,6 +112,9 @@ fn ten_thousand_small_problems_have_the_least_height() {
         assert_eq!(placed.placement.height, best, "{k}: {problem:?}");
         assert!(!matches!(placed.certificate.verdict, Verdict::Gap { .. }), "{k}: {problem:?}");
         by_search += u64::from(placed.certificate.verdict == Verdict::OptimalBySearch);
+        let mut never_idle = problem.clone();
+        never_idle.buffers.iter_mut().for_each(|b| b.idle.clear());
+        by_idleness += u64::from(check(&never_idle, &placed.placement.offsets).is_err());
         if best == 0 {
             continue;
         }
@@ -106,6 +126,7 @@ fn ten_thousand_small_problems_have_the_least_height() {
         }
     }
     assert!(by_search > 500, "only {by_search} problems needed a proof by search");
+    assert_eq!(by_idleness > 2000, idle, "{by_idleness} placements are valid only because of idle buffers");
 }
 
 /// The buffers alone do not fit, and no longer so without any one of them.

@@ -170,6 +170,40 @@ fn perfect_packings_are_found_by_search() {
     }
 }
 
+/// A perfect packing in which every third piece is idle for the middle third of its life, while two others fill its bytes.
+fn hollow(mut packing: Problem) -> Problem {
+    for i in (0..packing.buffers.len()).step_by(3) {
+        let b = packing.buffers[i].clone();
+        let third = (b.upper - b.lower) / 3;
+        if third > 0 && b.size > 1 {
+            let idle = b.lower + third..b.lower + 2 * third;
+            packing.buffers[i].idle.push(idle.clone());
+            for size in [b.size / 3 + 1, b.size - b.size / 3 - 1] {
+                packing.buffers.extend((size > 0).then(|| Buffer::new(idle.start, idle.end, size)));
+            }
+        }
+    }
+    packing
+}
+
+#[test]
+fn perfect_packings_through_idle_periods_are_found() {
+    for n in [10, 30, 60] {
+        for seed in [3, 1957, 2934] {
+            let packing = guillotine(n, 1 << 20, 1 << 20, &mut Random(seed));
+            let problem = hollow(packing).with_capacity_bytes(1 << 20);
+            let mut options = Options::default();
+            (options.node_budget, options.search_nodes) = (1_000_000, 400_000);
+            let placed = place_with(&problem, Strategy::Planned, &options).unwrap();
+            assert_eq!(check_certificate(&problem, &placed), Ok(()), "{n} pieces, seed {seed}");
+            assert_eq!(placed.certificate.verdict, Verdict::Optimal, "{n} pieces, seed {seed}");
+            let mut blind = problem;
+            blind.buffers.iter_mut().for_each(|b| b.idle.clear());
+            assert!(lower_bound(&blind).bytes > 1 << 20);
+        }
+    }
+}
+
 /// Regions that each hold a part: every buffer in one, none above its limit, in sum hardly more than the bound.
 #[test]
 fn regions_respect_their_limit() {

@@ -1,5 +1,7 @@
 //! Properties of every strategy on random problems, and the true optimum of tiny ones.
 
+mod steps;
+
 use minfer_memplan::{Strategy, *};
 use proptest::prelude::*;
 use proptest::strategy::Strategy as Generator;
@@ -8,8 +10,10 @@ const STRATEGIES: [Strategy; 3] = [Strategy::Naive, Strategy::Pool, Strategy::Pl
 
 fn buffer(max_size: u64) -> impl Generator<Value = Buffer> {
     let alignment = prop_oneof![4 => Just(1u64), 1 => Just(64), 1 => 1..9u64];
-    (0..40u64, 1..20u64, 0..max_size, alignment)
-        .prop_map(|(lower, steps, size, alignment)| Buffer::new(lower, lower + steps, size).aligned(alignment))
+    let idle = prop_oneof![2 => Just(0u64), 1 => any::<u64>()];
+    (0..40u64, 1..20u64, 0..max_size, alignment, idle).prop_map(|(lower, steps, size, alignment, idle)| {
+        steps::idle_at(Buffer::new(lower, lower + steps, size).aligned(alignment), idle)
+    })
 }
 
 fn problem(n: usize) -> impl Generator<Value = Problem> {
@@ -44,7 +48,8 @@ fn optimum(problem: &Problem) -> u64 {
                 continue;
             }
             let b = &buffers[i];
-            let in_time = |j: usize| b.lower < buffers[j].upper && buffers[j].lower < b.upper;
+            let in_time =
+                |j: usize| (b.lower..b.upper).any(|step| steps::is_live(b, step) && steps::is_live(&buffers[j], step));
             let mut offset = 0;
             while let Some(&(j, o)) =
                 placed.iter().find(|&&(j, o)| in_time(j) && offset < o + buffers[j].size && o < offset + b.size)
@@ -94,7 +99,7 @@ proptest! {
     fn naive_shares_no_byte(problem in problem(30)) {
         let mut always = problem.clone();
         for b in &mut always.buffers {
-            (b.lower, b.upper) = (0, 1);
+            (b.lower, b.upper, b.idle) = (0, 1, vec![]);
         }
         let offsets = place(&problem, Strategy::Naive).unwrap().placement.offsets;
         prop_assert!(check(&always, &offsets).is_ok());
@@ -124,6 +129,15 @@ proptest! {
     }
 
     #[test]
+    fn buffers_meet_if_they_share_a_step(a in buffer(9), b in buffer(9)) {
+        let meet = (0..99).any(|step| steps::is_live(&a, step) && steps::is_live(&b, step));
+        prop_assert_eq!(a.meets(&b), meet);
+        let live: Vec<u64> = a.spans().flatten().collect();
+        prop_assert_eq!(live.len() as u64, a.duration());
+        prop_assert_eq!(live, (0..99).filter(|&step| steps::is_live(&a, step)).collect::<Vec<_>>());
+    }
+
+    #[test]
     fn csv_round_trip(problem in prop_oneof![problem(20), partly_fixed(20)]) {
         let ids = (0..problem.buffers.len()).map(|i| format!("b{i}")).collect();
         let table = csv::Table { ids, problem };
@@ -135,5 +149,6 @@ proptest! {
     fn csv_never_panics(text in "[a-z0-9,\"\n -]{0,60}", cell in "[^\n]{0,12}") {
         let _ = csv::read(&text);
         let _ = csv::read(&format!("id,lower,end,size,gaps\n{cell},1,2,{text},"));
+        let _ = csv::read(&format!("id,lower,end,size,gaps\na,1,2,3,{cell}"));
     }
 }

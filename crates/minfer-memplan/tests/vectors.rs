@@ -41,6 +41,48 @@ fn five_buffers_in_twelve_bytes() {
     assert_eq!(height(&problem, Strategy::Planned), 12);
 }
 
+/// Two buffers that take turns lie at the same bytes; one that is live throughout does not.
+#[test]
+fn idle_buffers_lend_their_bytes() {
+    let turns = vec![Buffer::new(0, 10, 4).idle_in(3..5).idle_in(7..9), Buffer::new(3, 9, 4).idle_in(5..7)];
+    let problem = Problem::new(turns);
+    let bound = lower_bound(&problem);
+    assert_eq!((bound.bytes, bound.step, bound.live), (4, 0, vec![0]));
+    assert_eq!(height(&problem, Strategy::Planned), 4);
+    assert_eq!(height(&problem, Strategy::Naive), 8);
+    // An online allocator cannot promise the same bytes again, so it never takes them back.
+    assert_eq!(place(&problem, Strategy::Pool).unwrap().n_slots, Some(2));
+    let mut three = problem.clone();
+    three.buffers.push(Buffer::new(4, 5, 1));
+    assert_eq!((height(&three, Strategy::Planned), lower_bound(&three).live), (5, vec![1, 2]));
+    // Idle at the ends of a lifetime: the same as a shorter one.
+    let late = Problem::new(vec![Buffer::new(0, 9, 4).idle_in(0..5), Buffer::new(2, 9, 4).idle_in(5..9)]);
+    assert_eq!(height(&late, Strategy::Planned), 4);
+    // Regions, too: together they fit where one alone does.
+    let regions = place_in_regions(&problem, 4, &Options::default()).unwrap();
+    assert_eq!((regions.regions.len(), check_regions(&problem, &regions, 4)), (1, Ok(())));
+}
+
+/// Four bytes are live at every step. They suffice only if c, fixed in the middle of them, lies where a is idle.
+#[test]
+fn a_perfect_packing_through_an_idle_period() {
+    let a = Buffer::new(0, 6, 3).idle_in(2..4);
+    let problem = Problem::new(vec![
+        a,
+        Buffer::new(0, 3, 1),             // b, beside a, stays
+        Buffer::new(3, 6, 1),             // its successor
+        Buffer::new(2, 4, 2).fixed_at(1), // c
+        Buffer::new(2, 3, 1),
+        Buffer::new(3, 4, 1),
+    ]);
+    assert_eq!(height(&problem, Strategy::Planned), 4);
+    let tight = Problem::new(problem.buffers.clone()).with_capacity_bytes(3);
+    assert!(matches!(place(&tight, Strategy::Planned), Err(PlaceError::Infeasible { .. })));
+    let mut blind = problem;
+    blind.buffers[0].idle.clear();
+    assert_eq!(lower_bound(&blind).bytes, 7);
+}
+
 #[test]
 fn liveness_reuses_buffers_along_chain() {
     // Value i is written at step i and read at step i + 1.
@@ -147,9 +189,19 @@ fn nothing_and_zero_bytes_are_fine() {
 #[test]
 fn broken_problems_are_refused() {
     let b = Buffer::new;
+    let inverted = std::ops::Range { start: 5, end: 4 };
     let cases = [
         (vec![b(2, 2, 1)], ProblemError::EmptyLifetime { buffer: 0, lower: 2, upper: 2 }),
         (vec![b(3, 2, 0)], ProblemError::EmptyLifetime { buffer: 0, lower: 3, upper: 2 }),
+        (vec![b(2, 9, 1).idle_in(4..4)], ProblemError::EmptyIdle { buffer: 0, period: 4..4 }),
+        (vec![b(2, 9, 1).idle_in(inverted.clone())], ProblemError::EmptyIdle { buffer: 0, period: inverted }),
+        (vec![b(2, 9, 1).idle_in(1..4)], ProblemError::IdleOutside { buffer: 0, period: 1..4, lower: 2, upper: 9 }),
+        (
+            vec![b(2, 9, 1).idle_in(3..4).idle_in(8..10)],
+            ProblemError::IdleOutside { buffer: 0, period: 8..10, lower: 2, upper: 9 },
+        ),
+        (vec![b(2, 9, 1).idle_in(3..5).idle_in(4..6)], ProblemError::IdleOverlap { buffer: 0, period: 4..6, end: 5 }),
+        (vec![b(2, 9, 1).idle_in(2..5).idle_in(5..9)], ProblemError::NeverLive { buffer: 0, lower: 2, upper: 9 }),
         (vec![b(0, 1, 1).aligned(0)], ProblemError::ZeroAlignment { buffer: 0 }),
         (
             vec![b(0, 1, 1).aligned(4).fixed_at(6)],
@@ -161,6 +213,10 @@ fn broken_problems_are_refused() {
             vec![b(0, 3, 8).fixed_at(0), b(2, 4, 8).fixed_at(8), b(3, 5, 2).fixed_at(15)],
             ProblemError::FixedOverlap { first: 1, second: 2 },
         ),
+        (
+            vec![b(0, 9, 8).fixed_at(0).idle_in(2..4), b(3, 5, 8).fixed_at(4)],
+            ProblemError::FixedOverlap { first: 0, second: 1 },
+        ),
     ];
     for (buffers, error) in cases {
         let problem = Problem::new(buffers);
@@ -171,6 +227,9 @@ fn broken_problems_are_refused() {
     assert_eq!(above.validate(), Err(ProblemError::OffsetAboveCapacity { buffer: 0, top: 16, capacity: 15 }));
     // Fixed at the same bytes, one after the other: fine.
     assert_eq!(Problem::new(vec![b(0, 2, 8).fixed_at(0), b(2, 4, 8).fixed_at(4)]).validate(), Ok(()));
+    // Or one while the other is idle; and without bytes a buffer may be idle always.
+    assert_eq!(Problem::new(vec![b(0, 9, 8).fixed_at(0).idle_in(2..4), b(2, 4, 8).fixed_at(4)]).validate(), Ok(()));
+    assert_eq!(Problem::new(vec![b(0, 9, 0).idle_in(0..9)]).validate(), Ok(()));
 }
 
 #[test]

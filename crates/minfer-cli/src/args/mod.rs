@@ -93,8 +93,9 @@ pub enum Command {
     /// Place buffers with lifetimes in one address range, and prove how good that is
     ///
     /// Problems are files in the format of the MiniMalloc suite: a header with id,lower,upper,size (lifetimes [lower, upper))
-    /// and perhaps alignment, offset (fixed placements) and hint (left unread). Also read: start or begin for lower, buffer or
-    /// buffer_id for id, and end for an upper that is the last step itself.
+    /// and perhaps alignment, offset (fixed placements), gaps (periods in which a buffer is not live, as in "2-4 7-8": half
+    /// open, and never with a part that stays, "2-4@0:16") and hint (left unread). Also read: start or begin for lower, buffer
+    /// or buffer_id for id, and end for an upper that is the last step itself, also of gaps.
     #[command(subcommand)]
     Memplan(MemplanArgs),
 }

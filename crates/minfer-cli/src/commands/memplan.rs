@@ -128,11 +128,16 @@ fn solve(input: &Input, minimize: bool, limit: Duration, output: TableOutput) ->
         }
         TableOutput::Json => output::answer_json(&placed_json(&input.table, placed))?,
         TableOutput::Table => {
+            let buffers = &input.table.problem.buffers;
+            let with_gaps = buffers.iter().any(|b| !b.idle.is_empty());
             let mut columns = Columns::new(&[1, 2, 3, 4]);
-            columns.row(["id", "lower", "upper", "size", "offset"]);
-            for (k, b) in input.table.problem.buffers.iter().enumerate() {
+            let gaps = |cell: String| with_gaps.then_some(cell);
+            columns.row(
+                ["id", "lower", "upper", "size", "offset"].map(str::to_owned).into_iter().chain(gaps("gaps".into())),
+            );
+            for (k, b) in buffers.iter().enumerate() {
                 let numbers = [b.lower, b.upper, b.size, placed.placement.offsets[k]].map(|n| n.to_string());
-                columns.row(std::iter::once(plain(&input.table.ids[k])).chain(numbers));
+                columns.row(std::iter::once(plain(&input.table.ids[k])).chain(numbers).chain(gaps(csv::gaps(b))));
             }
             output::answer(|out| columns.write(out, ""))?;
         }
@@ -189,6 +194,7 @@ fn placed_json(table: &Table, placed: &Placed) -> Value {
             "upper": b.upper,
             "size": b.size,
             "alignment": b.alignment,
+            "gaps": b.idle.iter().map(|gap| [gap.start, gap.end]).collect::<Vec<_>>(),
             "offset": placed.placement.offsets[i],
         })
     };

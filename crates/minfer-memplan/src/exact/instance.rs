@@ -1,21 +1,31 @@
 //! A component made ready for the search: takes buffers whose lifetimes hang together and a capacity, gives items over
 //! the sections that matter, all lengths in units of their greatest common divisor. Must not know how it is searched.
 
+use std::ops::Range;
+
 use crate::Buffer;
 use crate::fixed::align_up;
 use crate::sections::Sections;
 
 /// One buffer of the component. Lengths in units.
 pub(crate) struct Item {
-    /// The sections it lives in, half open.
+    /// From its first section to its last, half open: the sections between its spans are among them.
     pub from: usize,
     pub to: usize,
+    /// The sections it lives in, ascending, none empty: one range but for items that are idle in between.
+    pub spans: Vec<Range<usize>>,
     pub size: u64,
     pub alignment: u64,
     pub fixed: Option<u64>,
 }
 
 impl Item {
+    /// The sections it lives in, ascending.
+    #[inline]
+    pub fn sections(&self) -> impl Iterator<Item = usize> + '_ {
+        self.spans.iter().cloned().flatten()
+    }
+
     /// The lowest legal offset from `at` on. Rises with `at`, which is all that the search asks of it.
     #[inline]
     pub fn rise(&self, at: u64) -> u64 {
@@ -23,7 +33,7 @@ impl Item {
     }
 }
 
-/// The items, the sections' members, who meets whom.
+/// The items, ascending by first section; the sections' members, who meets whom.
 pub(crate) struct Instance {
     /// Bytes per unit: divides all sizes, fixed offsets and alignments that matter.
     pub unit: u64,
@@ -42,25 +52,27 @@ impl Instance {
     /// The component of these `indices`: all have bytes and a lifetime.
     pub fn new(buffers: &[Buffer], indices: &[usize]) -> Self {
         let mut indices = indices.to_vec();
-        indices.sort_by_key(|&i| (buffers[i].lower, i));
+        // By first section; a buffer may be idle at the beginning of its lifetime.
+        indices.sort_by_key(|&i| (buffers[i].spans().next().map(|span| span.start), i));
         let unit = unit(indices.iter().map(|&i| &buffers[i]));
         let spans = crowded_spans(indices.iter().map(|&i| &buffers[i]));
-        let item = |(&i, &(from, to)): (&usize, &(usize, usize))| {
+        let item = |(&i, spans): (&usize, Vec<Range<usize>>)| {
             let b = &buffers[i];
             // An alignment that divides the unit is met by any number of units.
             let alignment = if unit.is_multiple_of(b.alignment) { 1 } else { b.alignment / unit };
-            Item { from, to, size: b.size / unit, alignment, fixed: b.offset.map(|o| o / unit) }
+            let (from, to) = (spans[0].start, spans[spans.len() - 1].end);
+            Item { from, to, spans, size: b.size / unit, alignment, fixed: b.offset.map(|o| o / unit) }
         };
-        let items: Vec<Item> = indices.iter().zip(&spans).map(item).collect();
+        let items: Vec<Item> = indices.iter().zip(spans).map(item).collect();
         let mut members = vec![Vec::new(); items.iter().map(|i| i.to).max().unwrap_or(0)];
         for (k, i) in items.iter().enumerate() {
-            members[i.from..i.to].iter_mut().for_each(|m| m.push(k as u32));
+            i.sections().for_each(|s| members[s].push(k as u32));
         }
         let mut seen = vec![usize::MAX; items.len()];
         let neighbours = |(k, i): (usize, &Item)| {
             let mut met = Vec::new();
             seen[k] = k;
-            for &j in members[i.from..i.to].iter().flatten() {
+            for &j in i.sections().flat_map(|s| &members[s]) {
                 if seen[j as usize] != k {
                     seen[j as usize] = k;
                     met.push(j);
@@ -99,14 +111,15 @@ fn gcd(mut a: u64, mut b: u64) -> u64 {
     a
 }
 
-/// Each buffer's half-open range of *crowded* sections: those whose live set is not part of a neighbouring section's.
-/// The others ask for nothing that these do not.
-fn crowded_spans<'a>(buffers: impl Iterator<Item = &'a Buffer> + Clone) -> Vec<(usize, usize)> {
+/// Each buffer's half-open ranges of *crowded* sections: those whose live set is not part of a neighbouring section's.
+/// The others ask for nothing that these do not. Each of a buffer's spans holds a crowded section: the first after whose
+/// beginning something ends.
+fn crowded_spans<'a>(buffers: impl Iterator<Item = &'a Buffer> + Clone) -> Vec<Vec<Range<usize>>> {
     let sections = Sections::new(buffers.clone());
-    let spans: Vec<_> = buffers.map(|b| sections.of(b)).collect();
+    let spans: Vec<Vec<_>> = buffers.map(|b| sections.of(b).collect()).collect();
     let (mut starts, mut ends) = (vec![false; sections.len() + 1], vec![false; sections.len() + 1]);
-    for &(from, to) in &spans {
-        (starts[from], ends[to]) = (true, true);
+    for span in spans.iter().flatten() {
+        (starts[span.start], ends[span.end]) = (true, true);
     }
     // Crowded: something began since the last end, and something ends right after.
     let (mut crowded, mut grown) = (Vec::new(), false);
@@ -118,5 +131,17 @@ fn crowded_spans<'a>(buffers: impl Iterator<Item = &'a Buffer> + Clone) -> Vec<(
         }
     }
     let rank = |s: usize| crowded.partition_point(|&c| c < s);
-    spans.iter().map(|&(from, to)| (rank(from), rank(to))).collect()
+    let crowded_of = |spans: &Vec<Range<usize>>| {
+        let mut kept: Vec<Range<usize>> = Vec::with_capacity(spans.len());
+        for span in spans {
+            let span = rank(span.start)..rank(span.end);
+            match kept.last_mut() {
+                // Nothing that matters happened while it was idle.
+                Some(last) if last.end == span.start => last.end = span.end,
+                _ => kept.push(span),
+            }
+        }
+        kept
+    };
+    spans.iter().map(crowded_of).collect()
 }

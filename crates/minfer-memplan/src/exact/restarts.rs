@@ -75,17 +75,16 @@ impl<'a> Lane<'a> {
         let noise = |k: usize| if self.runs == 0 { 1024 } else { 1024 + mix(self.runs << 32 | k as u64) % 1024 };
         let value = |k: usize| -> u128 {
             let item = &instance.items[k];
-            let sections = item.from..item.to;
-            let width = sections.len() as u128;
-            let failures = &state.failures[sections.clone()];
-            let crowd = || u128::from(sections.clone().map(|s| state.to_come(s)).max().unwrap_or(0));
+            let width = item.sections().count() as u128;
+            let failures = || item.sections().map(|s| state.failures[s]);
+            let crowd = || u128::from(item.sections().map(|s| state.to_come(s)).max().unwrap_or(0));
             let noise = u128::from(noise(k));
             match self.key {
                 Key::Width => width * noise,
                 Key::Area => width * u128::from(item.size) * noise,
                 Key::CrowdThenWidth => (crowd() << 48) + width * noise,
-                Key::Failures => (u128::from(failures.iter().sum::<u64>()) + 16 * width) * noise,
-                Key::FailuresTimesWidth => u128::from(16 + failures.iter().max().copied().unwrap_or(0)) * width * noise,
+                Key::Failures => (u128::from(failures().sum::<u64>()) + 16 * width) * noise,
+                Key::FailuresTimesWidth => u128::from(16 + failures().max().unwrap_or(0)) * width * noise,
             }
         };
         let mut order: Vec<(u128, usize)> = (0..instance.items.len()).map(|k| (!value(k), k)).collect();

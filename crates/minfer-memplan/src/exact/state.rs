@@ -100,7 +100,7 @@ impl<'a> State<'a> {
             round: 0,
         };
         for item in &instance.items {
-            state.to_come[item.from..item.to].iter_mut().for_each(|b| *b += item.size);
+            item.sections().for_each(|s| state.to_come[s] += item.size);
             state.mark(item);
         }
         state
@@ -139,11 +139,16 @@ impl<'a> State<'a> {
         Some(self.sections[s].levels.first).filter(|&f| f != AWAY)
     }
 
+    #[inline]
+    fn sections_of(&self, item: &'a Item) -> impl Iterator<Item = &Section> {
+        item.spans.iter().flat_map(|span| &self.sections[span.clone()])
+    }
+
     /// The unplaced neighbour with the lowest top that fits below the item.
     pub fn fits_below(&self, i: u32) -> Option<u32> {
         let level = self.level[i as usize];
         let item = &self.instance.items[i as usize];
-        if self.sections[item.from..item.to].iter().all(|s| s.tops.without(i) > level) {
+        if self.sections_of(item).all(|s| s.tops.without(i) > level) {
             return None;
         }
         let neighbours = self.instance.neighbours[i as usize].iter().copied().filter(|&v| !self.is_placed(v));
@@ -171,7 +176,7 @@ impl<'a> State<'a> {
                 Undo::Placed { item, level } => {
                     self.level[item as usize] = level;
                     let item = &self.instance.items[item as usize];
-                    self.to_come[item.from..item.to].iter_mut().for_each(|b| *b += item.size);
+                    item.sections().for_each(|s| self.to_come[s] += item.size);
                 }
             }
         }
@@ -191,7 +196,7 @@ impl<'a> State<'a> {
         self.offsets[i as usize] = level;
         self.trail.push(Undo::Placed { item: i, level });
         self.level[i as usize] = AWAY;
-        self.to_come[item.from..item.to].iter_mut().for_each(|b| *b -= item.size);
+        item.sections().for_each(|s| self.to_come[s] -= item.size);
         self.mark(item);
         for &v in &instance.neighbours[i as usize] {
             let k = v as usize;
@@ -211,7 +216,7 @@ impl<'a> State<'a> {
             }
         }
         // Most dead branches show here already, before anything else is looked at again.
-        (item.from..item.to).try_for_each(|s| self.refresh(s))
+        item.sections().try_for_each(|s| self.refresh(s))
     }
 
     /// The item does not lie at its rest.
@@ -262,20 +267,17 @@ impl<'a> State<'a> {
         if level == AWAY || item.fixed.is_some() {
             return Ok(false);
         }
-        let sections = &self.sections[item.from..item.to];
         if !self.refused[k] {
             let top = level + item.size;
-            let has_choice = sections.iter().any(|s| s.levels.without(i) < top);
+            let has_choice = self.sections_of(item).any(|s| s.levels.without(i) < top);
             if !has_choice {
                 self.place(i)?;
             }
             return Ok(!has_choice);
         }
-        let (mut lowest_level, mut lowest_top) = (AWAY, AWAY);
-        for s in sections {
-            lowest_level = lowest_level.min(s.levels.without(i));
-            lowest_top = lowest_top.min(s.tops.without(i));
-        }
+        let (lowest_level, lowest_top) = self
+            .sections_of(item)
+            .fold((AWAY, AWAY), |(level, top), s| (level.min(s.levels.without(i)), top.min(s.tops.without(i))));
         let lift = item.rise(lowest_top);
         if lowest_level >= self.rest[k] + item.size || lift.saturating_add(item.size) > self.capacity {
             return Err(Dead);
@@ -317,7 +319,7 @@ impl<'a> State<'a> {
         self.trail.push(Undo::Item { item: i, rest: self.rest[k], level: self.level[k], refused: self.refused[k] });
     }
 
-    /// The sections of the item have to be computed anew.
+    /// The sections of the item have to be computed anew. Those in between may be, too: it changes nothing.
     #[inline]
     fn mark(&mut self, item: &Item) {
         let (first, last) = (item.from / 64, (item.to - 1) / 64);

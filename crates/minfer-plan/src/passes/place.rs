@@ -150,12 +150,9 @@ impl Buffers {
 
     fn problem(&self, alignment: u64) -> Problem {
         // Whole units of alignment, so that the lower bound counts what no placement can use.
-        let buffer = |(live, &size): (&Range<u32>, &u64)| Buffer {
-            lower: u64::from(live.start),
-            upper: u64::from(live.end),
-            size: size.next_multiple_of(alignment),
-            alignment,
-            offset: None,
+        let buffer = |(live, &size): (&Range<u32>, &u64)| {
+            let size = size.next_multiple_of(alignment);
+            Buffer::new(u64::from(live.start), u64::from(live.end), size).aligned(alignment)
         };
         Problem { buffers: self.live.iter().zip(&self.sizes).map(buffer).collect(), capacity: None }
     }
