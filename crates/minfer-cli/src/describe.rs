@@ -103,9 +103,9 @@ pub fn shortfall(shortfall: &Shortfall) -> Vec<String> {
     let missing = mib(needed_bytes.saturating_sub(budget.bytes));
     let mut lines = vec![match budget.weights {
         true => format!("does not fit: {needed} are needed, {allowed} are allowed, {missing} are missing"),
-        false => format!(
-            "does not fit: {needed} are needed beside the weights, this machine has {allowed}, {missing} are missing"
-        ),
+        false => {
+            format!("does not fit: {needed} are needed beside the weights, there are {allowed}, {missing} are missing")
+        }
     }];
     let owners = shortfall.owners.iter().map(|line| format!("{} {}", line.name, mib(line.bytes)));
     lines.push(format!("largest owners: {}", owners.collect::<Vec<_>>().join("; ")));

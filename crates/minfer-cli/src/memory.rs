@@ -22,8 +22,8 @@ pub const MEMORY_HELP: &str = "bytes, or a number with KB, KiB, MB, MiB, GB or G
 /// How much may be used.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Limit {
-    /// What a control group or `ulimit -v` allows; else all that the machine has, and mapped weights may even be larger:
-    /// nobody said anything.
+    /// What a control group or `ulimit -v` allows, weights included. Beside weights, what the machine has or `ulimit -d`
+    /// allows: they are mapped, and may even be larger.
     #[default]
     Machine,
     /// What is free now.
@@ -41,16 +41,21 @@ pub struct Memory {
     pub available_bytes: u64,
     /// What the groups allow, if that is less than the machine has.
     pub group_limit_bytes: Option<u64>,
-    /// What a ledger may be within the addresses of this process (`ulimit -v`), if that is less than all of these. Mapped
-    /// weights count.
+    /// What a ledger may be within the addresses of this process (`ulimit -v`). Mapped weights count.
     pub address_limit_bytes: Option<u64>,
+    /// What this process may have beside mapped files (`ulimit -d`).
+    pub data_limit_bytes: Option<u64>,
 }
 
 impl Memory {
-    /// What somebody allows of all, weights included, unless something else allows less.
-    fn limit_bytes(&self) -> Option<u64> {
-        let limits = [self.group_limit_bytes, self.address_limit_bytes];
-        limits.into_iter().flatten().min().filter(|&limit| limit <= self.total_bytes)
+    /// What must admit a ledger where nobody on the command line says how much: what somebody set for this process or its
+    /// group is meant, weights included; beside weights there is what the machine has and the process may keep. Neither
+    /// says what the other does, unless the first one allows less.
+    fn budgets(&self) -> Vec<Budget> {
+        let all = [self.group_limit_bytes, self.address_limit_bytes].into_iter().flatten().min();
+        let own = self.data_limit_bytes.map_or(self.total_bytes, |limit| limit.min(self.total_bytes));
+        let own_decides = all.is_none_or(|all| own < all).then_some(Budget { bytes: own, weights: false });
+        all.map(Budget::of_all).into_iter().chain(own_decides).collect()
     }
 }
 
@@ -64,33 +69,34 @@ impl Limit {
         bytes(text).map(Limit::Bytes).ok_or_else(wrong)
     }
 
-    /// The budget for an engine. Without a limit, and where the system does not say what it has, there is none.
-    pub fn budget(self, machine: Option<Memory>) -> Result<Option<Budget>, Failure> {
+    /// The budgets of an engine, each of which must admit it. Without a limit, and where the system does not say what it
+    /// has, there is none.
+    pub fn budgets(self, machine: Option<Memory>) -> Result<Vec<Budget>, Failure> {
         match (self, machine) {
-            (Limit::Bytes(bytes), _) => Ok(Some(Budget::of_all(bytes))),
-            (Limit::Auto, Some(machine)) => Ok(Some(Budget::of_all(machine.available_bytes))),
+            (Limit::Bytes(bytes), _) => Ok(vec![Budget::of_all(bytes)]),
+            (Limit::Auto, Some(machine)) => Ok(vec![Budget::of_all(machine.available_bytes)]),
             (Limit::Auto, None) => {
                 let failure = Failure::new("--memory auto: the system does not say how much memory is free");
                 Err(failure.hint("give a number, such as --memory 8GiB"))
             }
-            // What somebody set for this process or its group is meant. Only a machine may be too small for weights.
-            (Limit::Machine, machine) => Ok(machine.map(|machine| match machine.limit_bytes() {
-                Some(bytes) => Budget::of_all(bytes),
-                None => Budget { bytes: machine.total_bytes, weights: false },
-            })),
+            (Limit::Machine, machine) => Ok(machine.map_or_else(Vec::new, |machine| machine.budgets())),
         }
     }
 }
 
-/// Who allows no more, where something is refused that nobody on the command line limits.
-pub fn who_limits(limit: Limit, machine: Option<Memory>) -> Option<String> {
+/// Who allows no more than the budget that refuses, where nobody on the command line limits anything.
+pub fn who_limits(budget: Budget, limit: Limit, machine: Option<Memory>) -> Option<String> {
     let machine = machine.filter(|_| limit == Limit::Machine)?;
-    let bytes = machine.limit_bytes()?;
-    Some(match machine.group_limit_bytes {
-        Some(group) if group == bytes => {
-            format!("the control group of this process allows {}; --memory SIZE takes another limit", mib(bytes))
+    let (bytes, is_set_by) = (mib(budget.bytes), |limit: Option<u64>| limit == Some(budget.bytes));
+    Some(match budget.weights {
+        true if is_set_by(machine.group_limit_bytes) => {
+            format!("the control group of this process allows {bytes}; --memory SIZE takes another limit")
         }
-        _ => format!("ulimit -v leaves this process {}, beside addresses where nothing lies", mib(bytes)),
+        true => format!("ulimit -v leaves this process {bytes}, beside addresses where nothing lies"),
+        false if is_set_by(machine.data_limit_bytes) => {
+            format!("ulimit -d allows this process {bytes} beside mapped files")
+        }
+        false => return None,
     })
 }
 
@@ -140,7 +146,15 @@ fn memory_at(root: &Path) -> Option<Memory> {
         line.split_whitespace().nth(1)?.parse::<u64>().ok()?.checked_mul(1024)
     };
     let (total_bytes, available_bytes) = (field("MemTotal:")?, field("MemAvailable:")?);
-    let mut machine = Memory { total_bytes, available_bytes, group_limit_bytes: None, address_limit_bytes: None };
+    let own = fs::read_to_string(root.join("proc/self/limits")).unwrap_or_default();
+    let mut machine = Memory {
+        total_bytes,
+        available_bytes,
+        group_limit_bytes: None,
+        address_limit_bytes: soft_limit(&own, "Max address space")
+            .map(|limit| limit.saturating_sub(empty_addresses(root))),
+        data_limit_bytes: soft_limit(&own, "Max data size"),
+    };
     for (limit, free) in control_groups(root, "memory").iter().filter_map(|group| limits(group)) {
         // No limit is a number too in version 1: nearly the largest.
         if limit < total_bytes {
@@ -149,14 +163,9 @@ fn memory_at(root: &Path) -> Option<Memory> {
         machine.total_bytes = machine.total_bytes.min(limit);
         machine.available_bytes = machine.available_bytes.min(free);
     }
-    let own = fs::read_to_string(root.join("proc/self/limits")).unwrap_or_default();
-    let address_limit = soft_limit(&own, "Max address space").map(|limit| limit.saturating_sub(empty_addresses(root)));
-    // Files do not count as data.
-    for limit in [soft_limit(&own, "Max data size"), address_limit].into_iter().flatten() {
-        machine.total_bytes = machine.total_bytes.min(limit);
+    for limit in [machine.data_limit_bytes, machine.address_limit_bytes].into_iter().flatten() {
         machine.available_bytes = machine.available_bytes.min(limit);
     }
-    machine.address_limit_bytes = address_limit.filter(|&limit| limit <= machine.total_bytes);
     Some(machine)
 }
 
@@ -228,6 +237,14 @@ mod tests {
         }
     }
 
+    const NO_LIMITS: Memory = Memory {
+        total_bytes: 10,
+        available_bytes: 5,
+        group_limit_bytes: None,
+        address_limit_bytes: None,
+        data_limit_bytes: None,
+    };
+
     /// A machine of 1000 KiB, 600 of them available, with the limits of a process and files of a control group.
     fn machine_with(name: &str, own: &str, cgroup: &str, files: &[(&str, &str)]) -> Memory {
         let root = std::env::temp_dir().join(format!("minfer-memory-{name}-{}", std::process::id()));
@@ -250,7 +267,7 @@ mod tests {
         const KIB: u64 = 1024;
         let of = |total_bytes: u64, available_bytes: u64| {
             let group_limit_bytes = Some(total_bytes).filter(|&bytes| bytes < 1000 * KIB);
-            Memory { total_bytes, available_bytes, group_limit_bytes, address_limit_bytes: None }
+            Memory { total_bytes, available_bytes, group_limit_bytes, ..NO_LIMITS }
         };
         assert_eq!(machine_with("none", "", "", &[]), of(1000 * KIB, 600 * KIB));
         let unlimited = [("a/memory.max", "max\n"), ("a/memory.current", "77\n")];
@@ -279,23 +296,39 @@ mod tests {
                  Max address space         {space}              unlimited            bytes\n"
             );
             let machine = machine_with(&format!("limits-{data}-{space}"), &text, "", &[]);
-            let of = |limit: Limit| limit.budget(Some(machine)).unwrap().unwrap();
+            let of = |limit: Limit| limit.budgets(Some(machine)).unwrap();
+            assert_eq!(machine.total_bytes, 1_024_000);
             (of(Limit::Machine), of(Limit::Auto))
         };
-        let all = |bytes: u64| Budget { bytes, weights: false };
+        let (all, own) = (Budget::of_all, |bytes: u64| Budget { bytes, weights: false });
+        assert_eq!(limits("unlimited", "unlimited"), (vec![own(1_024_000)], vec![all(614_400)]));
+        assert_eq!(limits("700000", "unlimited"), (vec![own(700_000)], vec![all(614_400)]));
+        assert_eq!(limits("500000", "900000"), (vec![all(900_000), own(500_000)], vec![all(500_000)]));
+        assert_eq!(limits("900000", "500000"), (vec![all(500_000)], vec![all(500_000)]));
+        assert_eq!(limits("unlimited", "2000000"), (vec![all(2_000_000), own(1_024_000)], vec![all(614_400)]));
+    }
+
+    /// A narrower limit that weights do not count in leaves a wider one in force that they do count in.
+    #[test]
+    fn no_limit_hides_another() {
         let group = [("memory/memory.limit_in_bytes", "400000")];
+        let says = |budget, machine| who_limits(budget, Limit::Machine, Some(machine)).unwrap();
         let narrow = machine_with("narrow", "", "4:memory:/\n", &group);
-        assert_eq!(Limit::Machine.budget(Some(narrow)).unwrap(), Some(Budget::of_all(400_000)));
-        assert!(who_limits(Limit::Machine, Some(narrow)).unwrap().contains("control group"));
-        assert_eq!(who_limits(Limit::Auto, Some(narrow)), None);
+        assert_eq!(Limit::Machine.budgets(Some(narrow)).unwrap(), [Budget::of_all(400_000)]);
+        assert!(says(Budget::of_all(400_000), narrow).contains("control group"));
+        assert_eq!(who_limits(Budget::of_all(400_000), Limit::Auto, Some(narrow)), None);
+
         let data = "Max data size 300000 unlimited bytes\n";
         let narrower = machine_with("narrower", data, "4:memory:/\n", &group);
-        assert_eq!(Limit::Machine.budget(Some(narrower)).unwrap(), Some(all(300_000)));
-        assert_eq!(limits("unlimited", "unlimited"), (all(1_024_000), Budget::of_all(614_400)));
-        assert_eq!(limits("700000", "unlimited"), (all(700_000), Budget::of_all(614_400)));
-        assert_eq!(limits("500000", "900000"), (all(500_000), Budget::of_all(500_000)));
-        assert_eq!(limits("900000", "500000"), (Budget::of_all(500_000), Budget::of_all(500_000)));
-        assert_eq!(limits("unlimited", "2000000"), (all(1_024_000), Budget::of_all(614_400)));
+        let own = Budget { bytes: 300_000, weights: false };
+        assert_eq!(Limit::Machine.budgets(Some(narrower)).unwrap(), [Budget::of_all(400_000), own]);
+        assert!(says(Budget::of_all(400_000), narrower).contains("control group"));
+        assert!(says(own, narrower).contains("ulimit -d"));
+
+        let addresses = Memory { address_limit_bytes: Some(300_000), ..narrow };
+        assert_eq!(Limit::Machine.budgets(Some(addresses)).unwrap(), [Budget::of_all(300_000)]);
+        assert!(says(Budget::of_all(300_000), addresses).contains("ulimit -v"));
+        assert_eq!(who_limits(Budget { bytes: 10, weights: false }, Limit::Machine, Some(NO_LIMITS)), None);
     }
 
     #[test]
@@ -313,13 +346,12 @@ mod tests {
 
     #[test]
     fn what_nobody_limits_is_limited_by_the_machine_without_weights() {
-        let machine =
-            Some(Memory { total_bytes: 10, available_bytes: 5, group_limit_bytes: None, address_limit_bytes: None });
-        assert_eq!(Limit::Machine.budget(machine).unwrap(), Some(Budget { bytes: 10, weights: false }));
-        assert_eq!(Limit::Auto.budget(machine).unwrap(), Some(Budget::of_all(5)));
-        assert_eq!(Limit::Bytes(7).budget(None).unwrap(), Some(Budget::of_all(7)));
-        assert_eq!(Limit::Machine.budget(None).unwrap(), None);
-        assert!(Limit::Auto.budget(None).is_err());
+        let machine = Some(NO_LIMITS);
+        assert_eq!(Limit::Machine.budgets(machine).unwrap(), [Budget { bytes: 10, weights: false }]);
+        assert_eq!(Limit::Auto.budgets(machine).unwrap(), [Budget::of_all(5)]);
+        assert_eq!(Limit::Bytes(7).budgets(None).unwrap(), [Budget::of_all(7)]);
+        assert_eq!(Limit::Machine.budgets(None).unwrap(), []);
+        assert!(Limit::Auto.budgets(None).is_err());
         assert!(paging_warning(11, Limit::Machine, machine).is_some());
         assert_eq!(paging_warning(10, Limit::Machine, machine), None);
         assert_eq!(paging_warning(11, Limit::Bytes(20), machine), None);

@@ -15,10 +15,10 @@ mod tokenize;
 
 use crate::describe;
 use crate::exit::Outcome;
-use crate::memory;
+use crate::memory::{self, Limit, Memory};
 use crate::output;
 use crate::resolve::{Command, Compute};
-use minfer::{Blueprint, EngineConfig, Levers, Model, Replanner};
+use minfer::{Blueprint, EngineConfig, EngineError, Levers, Model, Replanner, Shortfall};
 use minfer_backend::{Backend, Capabilities};
 use minfer_cpu::Processors;
 use std::num::NonZeroUsize;
@@ -61,27 +61,46 @@ fn capabilities(compute: &Compute) -> Vec<Arc<dyn Capabilities>> {
     minfer::capabilities(compute.backend, Some(compute.threads), compute.simd)
 }
 
-/// Plans, and refuses what the budget does not admit, before anything is allocated. Gives the settings with their budget.
+/// Plans, and refuses what a budget does not admit, before anything is allocated. Gives the settings as checked.
 fn admitted(
     model: &Model,
     config: EngineConfig,
     compute: &Compute,
     levers: Levers,
 ) -> anyhow::Result<(EngineConfig, Blueprint)> {
-    let machine = memory::memory();
-    let budget = compute.limit.budget(machine)?;
-    let config = EngineConfig { budget, ..config }.checked()?;
+    let config = config.checked()?;
     let capabilities = capabilities(compute);
     let blueprint = Blueprint::new(model, &config, &capabilities)?;
-    let admission = minfer::admit(&Replanner { model, config, backends: &capabilities }, &blueprint, levers);
-    if let (Err(_), Some(words)) = (&admission, memory::who_limits(compute.limit, machine)) {
-        output::line(&words);
+    let replanner = Replanner { model, config, backends: &capabilities };
+    match shortfall(replanner, &blueprint, levers, compute.limit, memory::memory())? {
+        Some(shortfall) => Err(EngineError::OverBudget(Box::new(shortfall)).into()),
+        None => Ok((config, blueprint)),
     }
-    admission?;
-    if let Some(warning) = memory::paging_warning(blueprint.ledger.total(), compute.limit, machine) {
+}
+
+/// What the first budget that does not admit a blueprint says; who set it, or what is admitted but slow, is told on stderr.
+fn shortfall(
+    replanner: Replanner<'_>,
+    blueprint: &Blueprint,
+    levers: Levers,
+    limit: Limit,
+    machine: Option<Memory>,
+) -> anyhow::Result<Option<Shortfall>> {
+    for budget in limit.budgets(machine)? {
+        let config = EngineConfig { budget: Some(budget), ..replanner.config };
+        match minfer::admit(&Replanner { config, ..replanner }, blueprint, levers) {
+            Ok(()) => {}
+            Err(EngineError::OverBudget(shortfall)) => {
+                memory::who_limits(budget, limit, machine).iter().for_each(|words| output::line(words));
+                return Ok(Some(*shortfall));
+            }
+            Err(error) => return Err(error.into()),
+        }
+    }
+    if let Some(warning) = memory::paging_warning(blueprint.ledger.total(), limit, machine) {
         output::warn(&warning);
     }
-    Ok((config, blueprint))
+    Ok(None)
 }
 
 /// Backend, threads and instructions in words.

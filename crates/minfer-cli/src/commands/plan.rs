@@ -5,14 +5,14 @@ mod explain;
 mod picture;
 mod print;
 
-use super::capabilities;
+use super::{capabilities, shortfall};
 use crate::describe;
 use crate::exit::Outcome;
 use crate::memory::{self, Limit};
 use crate::output;
 use crate::resolve::{ModelPlan, Plan};
 use anyhow::Result;
-use minfer::{Blueprint, Budget, Change, EngineConfig, EngineError, Fit, Fitted, Levers, Model, Replanner, Shortfall};
+use minfer::{Blueprint, Budget, Change, EngineConfig, Fit, Fitted, Levers, Model, Replanner, Shortfall};
 
 /// Prints the ledger of a model, or the difference between two.
 pub fn plan(settings: &Plan) -> Result<Outcome> {
@@ -28,7 +28,10 @@ pub struct Planned<'a> {
     pub replanner: Replanner<'a>,
     pub context: minfer::ContextChoice,
     pub blueprint: Blueprint,
-    pub fitted: Option<(Fit, Fitted)>,
+    /// What `--fit` found, and the budget that allows no more.
+    pub fitted: Option<(Budget, Fit, Fitted)>,
+    /// The budget to tell of: the one that refuses, or that was asked for.
+    pub budget: Option<Budget>,
     /// Why it is refused, if it is.
     pub shortfall: Option<Shortfall>,
 }
@@ -37,28 +40,24 @@ fn of_model(settings: &ModelPlan) -> Result<Outcome> {
     let model = Model::open_header(&settings.model, None)?;
     let context = minfer::choose_n_ctx(settings.n_ctx, 0, Some(0), model.spec.n_ctx_train)?;
     let machine = memory::memory();
-    let budget = settings.compute.limit.budget(machine)?;
-    let config = EngineConfig { n_ctx: context.n_ctx, budget, ..settings.compute.config }.checked()?;
+    let limit = settings.compute.limit;
+    let budgets = limit.budgets(machine)?;
+    let config = EngineConfig { n_ctx: context.n_ctx, ..settings.compute.config }.checked()?;
     let capabilities = capabilities(&settings.compute);
     let replanner = Replanner { model: &model, config, backends: &capabilities };
-    let fitted = settings.fit.zip(budget).map(|(what, budget)| (what, minfer::fit(&replanner, budget, what)));
+    let fits = |what| budgets.iter().map(move |&budget| (budget, what, minfer::fit(&replanner, budget, what)));
+    // What every budget admits is what the narrowest one does.
+    let fitted = settings.fit.and_then(|what| fits(what).min_by_key(|(_, _, fitted)| fitted.value));
     let replanner = match fitted {
-        Some((what, Fitted { value: Some(value), .. })) => replanner_with(replanner, what.change(value)),
+        Some((_, what, Fitted { value: Some(value), .. })) => replanner_with(replanner, what.change(value)),
         _ => replanner,
     };
     let blueprint = replanner.blueprint(&[])?;
-    let shortfall = match minfer::admit(&replanner, &blueprint, Levers::default()) {
-        Ok(()) => None,
-        Err(EngineError::OverBudget(shortfall)) => {
-            memory::who_limits(settings.compute.limit, machine).iter().for_each(|words| output::line(words));
-            Some(*shortfall)
-        }
-        Err(error) => return Err(error.into()),
-    };
-    if let Some(warning) = memory::paging_warning(blueprint.ledger.total(), settings.compute.limit, machine) {
-        output::warn(&warning);
-    }
-    let planned = Planned { settings, replanner, context, blueprint, fitted, shortfall };
+    let shortfall = shortfall(replanner, &blueprint, Levers::default(), limit, machine)?;
+    // One that somebody asked for has no second beside it.
+    let asked = budgets.first().copied().filter(|_| limit != Limit::Machine);
+    let budget = shortfall.as_ref().map(|shortfall| shortfall.budget).or(asked);
+    let planned = Planned { settings, replanner, context, blueprint, fitted, budget, shortfall };
     picture::draw(&planned)?;
     if settings.json {
         output::answer_json(&print::json(&planned)?)?;
@@ -75,15 +74,9 @@ fn replanner_with(replanner: Replanner<'_>, change: Change) -> Replanner<'_> {
 }
 
 impl Planned<'_> {
-    /// The budget, unless nobody asked for one and it is kept.
-    fn budget_to_tell(&self) -> Option<Budget> {
-        let told = self.settings.compute.limit != Limit::Machine || self.shortfall.is_some();
-        self.replanner.config.budget.filter(|_| told)
-    }
-
     /// What `--fit` found, in words.
     fn fit_words(&self) -> Option<String> {
-        let ((what, fitted), budget) = self.fitted.zip(self.replanner.config.budget)?;
+        let (budget, what, fitted) = self.fitted?;
         Some(describe::fitted(|value| describe::flag(what.change(value)), &fitted, budget))
     }
 }

@@ -42,7 +42,7 @@ pub fn text(out: &mut dyn Write, planned: &Planned<'_>) -> io::Result<()> {
 
 /// What the budget says, if anybody asked or it says no.
 pub fn verdict(out: &mut dyn Write, planned: &Planned<'_>) -> io::Result<()> {
-    let Some(budget) = planned.budget_to_tell() else { return Ok(()) };
+    let Some(budget) = planned.budget else { return Ok(()) };
     writeln!(out)?;
     match &planned.shortfall {
         None => {
@@ -104,7 +104,7 @@ pub fn json(planned: &Planned<'_>) -> Result<Value> {
         "on_demand_bytes": ledger.on_demand(),
         "ledger": ledger,
     });
-    if let Some(budget) = planned.budget_to_tell() {
+    if let Some(budget) = planned.budget {
         object["budget"] = json!({
             "bytes": budget.bytes,
             "weights_count": budget.weights,
@@ -115,7 +115,7 @@ pub fn json(planned: &Planned<'_>) -> Result<Value> {
     if let Some(shortfall) = &planned.shortfall {
         object["shortfall"] = shortfall_json(shortfall);
     }
-    if let Some((what, fitted)) = planned.fitted {
+    if let Some((_, what, fitted)) = planned.fitted {
         object["fit"] = json!({
             "setting": match what { Fit::NCtx => "n-ctx", Fit::Ubatch => "ubatch", Fit::Slots => "slots" },
             "value": fitted.value,
