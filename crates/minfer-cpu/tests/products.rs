@@ -7,7 +7,7 @@ use support::*;
 
 const COLS: [usize; 9] = [32, 64, 96, 160, 256, 288, 512, 896, 2880];
 const ROWS: [usize; 5] = [1, 2, 31, 64, 65];
-const TOKENS: [usize; 9] = [1, 2, 3, 4, 5, 8, 9, 33, 64];
+const TOKENS: [usize; 10] = [1, 2, 3, 4, 5, 7, 8, 9, 33, 64];
 
 fn products_of(dtype: DType, cols_list: &[usize]) {
     let mut random = Random::new(7);
@@ -99,6 +99,30 @@ fn extreme_levels_do_not_saturate() {
                         assert_close(&machine.read(&out), &expected, &scale, 2e-6, &what);
                     }
                 }
+            }
+        }
+    }
+}
+
+/// What an earlier, larger batch of another format left in a worker's buffers reaches no result.
+#[test]
+fn a_shrinking_batch_is_as_a_fresh_one() {
+    let (rows, cols) = (40, 512);
+    for level in levels() {
+        let mut used = Machine::new(level, 1);
+        for dtype in QUANTISED {
+            let bytes = Random::new(5).weight(dtype, rows, cols);
+            for tokens in [8, 5, 3] {
+                let linear = |machine: &mut Machine| {
+                    let x = machine.floats(tokens, cols, &Random::new(9).floats(tokens * cols));
+                    let x = machine.quantise(x);
+                    let weight = machine.weight(dtype, rows, cols, &bytes);
+                    let out = machine.empty(tokens, rows, ValueType::F32);
+                    machine.run(&[step(Op::Linear, &[x], &[weight], out)]).unwrap();
+                    machine.read(&out)
+                };
+                let fresh = linear(&mut Machine::new(level, 1));
+                assert_eq!(linear(&mut used), fresh, "{dtype} {level} tokens {tokens}");
             }
         }
     }

@@ -14,7 +14,9 @@ impl Interrupt {
         self.0.store(true, Ordering::Relaxed);
     }
 
-    /// Forgets that it was asked for: a flag that was raised when no run was left to end would end the next one.
+    /// Forgets that it was asked for: a flag that was raised when no run was left to end would end the next one. To be
+    /// called between runs, before whoever may raise the flag for the next one is told of it: a wish for a run that is
+    /// about to start is forgotten too.
     pub fn clear(&self) {
         self.0.store(false, Ordering::Relaxed);
     }

@@ -6,7 +6,8 @@ use crate::error::EngineError;
 use minfer_backend::Backend;
 use minfer_graph::BatchDims;
 
-/// What an observer sees between steps: everything has been synchronised.
+/// A run, as the scheduler takes it and as its observer sees it between steps, when everything has been synchronised. An
+/// observer reads and fills through the backends; it must not exchange any part for another.
 pub struct RunView<'a> {
     /// The plan that runs.
     pub bound: &'a BoundPlan,

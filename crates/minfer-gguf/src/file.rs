@@ -31,7 +31,7 @@ pub struct Part {
     path: Option<PathBuf>,
     bytes: Arc<MappedBytes>,
     file_bytes: u64,
-    header_bytes: usize,
+    header_hash: u64,
 }
 
 /// How much of a file is mapped first where only its header is wanted: more than all but the largest vocabularies need.
@@ -55,14 +55,14 @@ impl Part {
 
     fn new(path: Option<PathBuf>, parsed: &Parsed) -> Part {
         let (bytes, file_bytes) = (Arc::clone(&parsed.bytes), parsed.file_bytes);
-        Part { path, bytes, file_bytes, header_bytes: parsed.header_bytes }
+        // Now, and not when it is compared: a mapping shows what is written to its file later.
+        let mut hasher = DefaultHasher::new();
+        bytes.get(..parsed.header_bytes).unwrap_or_default().hash(&mut hasher);
+        Part { path, bytes, file_bytes, header_hash: hasher.finish() }
     }
 
-    fn header(&self) -> &[u8] {
-        self.bytes.get(..self.header_bytes).unwrap_or_default()
-    }
-
-    fn is_whole(&self) -> bool {
+    /// Whether all of the file is here, and not only its header.
+    pub fn is_whole(&self) -> bool {
         self.bytes.len() as u64 == self.file_bytes
     }
 }
@@ -103,14 +103,9 @@ impl GgufFile {
         Ok(whole)
     }
 
-    /// Of each file its size and a hash of its header, to be compared within this process.
+    /// Of each file its size and the hash of its header when it was read, to be compared within this process.
     fn headers(&self) -> Vec<(u64, u64)> {
-        let hash = |part: &Part| {
-            let mut hasher = DefaultHasher::new();
-            part.header().hash(&mut hasher);
-            hasher.finish()
-        };
-        self.parts.iter().map(|part| (part.file_bytes, hash(part))).collect()
+        self.parts.iter().map(|part| (part.file_bytes, part.header_hash)).collect()
     }
 
     /// At first maps `first_bytes` of each file, and more where that is not enough.
@@ -240,6 +235,7 @@ fn parse_file(path: &Path, first_bytes: u64, part: usize) -> Result<Parsed, Gguf
 mod tests {
     use super::*;
     use crate::{Array, DType, GgufWriter};
+    use std::io::Write;
 
     /// A model of two parts, in a directory of its own.
     fn write(name: &str) -> (PathBuf, Vec<PathBuf>) {
@@ -284,6 +280,12 @@ mod tests {
         other[at] = b'c';
         std::fs::remove_file(&paths[1]).unwrap();
         std::fs::write(&paths[1], other).unwrap();
+        let error = file.map_whole().unwrap_err();
+        assert!(matches!(error.problem(), GgufError::Changed), "{error}");
+        // Written in place, the change shows in the old mapping too.
+        let file = GgufFile::open_first(&paths[0], 8192).unwrap();
+        std::fs::OpenOptions::new().write(true).open(&paths[1]).unwrap().write_all(&bytes).unwrap();
+        assert_eq!(file.parts()[1].bytes()[at], b'b');
         let error = file.map_whole().unwrap_err();
         assert!(matches!(error.problem(), GgufError::Changed), "{error}");
         std::fs::remove_dir_all(dir).unwrap();

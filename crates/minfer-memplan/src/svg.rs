@@ -45,21 +45,23 @@ pub fn draw(table: &Table, offsets: &[u64]) -> String {
         // Neighbouring indices get far hues: the golden angle.
         let hue = (i as f64 * 137.508) % 360.0;
         let idle: String = b.idle.iter().map(|p| format!(", idle during [{}, {})", p.start, p.end)).collect();
+        // Named once, as a group: a buffer may have as many spans as idle periods, and the name tells all of them.
+        let _ = writeln!(
+            svg,
+            "<g fill=\"hsl({hue:.0},55%,70%)\" stroke=\"#444\" stroke-width=\"0.4\"><title>{}: [{}, {}){idle}, {} bytes \
+             at {}</title>",
+            escaped(name),
+            b.lower,
+            b.upper,
+            b.size,
+            offset(i)
+        );
         for span in b.spans() {
             let (left, right) = (x(span.start), x(span.end));
-            let _ = writeln!(
-                svg,
-                "<rect x=\"{left:.2}\" y=\"{top:.2}\" width=\"{:.2}\" height=\"{:.2}\" fill=\"hsl({hue:.0},55%,70%)\" \
-                 stroke=\"#444\" stroke-width=\"0.4\"><title>{}: [{}, {}){idle}, {} bytes at {}</title></rect>",
-                right - left,
-                bottom - top,
-                escaped(name),
-                b.lower,
-                b.upper,
-                b.size,
-                offset(i)
-            );
+            let (width, height) = (right - left, bottom - top);
+            let _ = writeln!(svg, "<rect x=\"{left:.2}\" y=\"{top:.2}\" width=\"{width:.2}\" height=\"{height:.2}\"/>");
         }
+        svg.push_str("</g>\n");
     }
     let mut line = |at: u64, colour: &str, name: &str| {
         let (y, right) = (y(at), WIDTH - 10.0);

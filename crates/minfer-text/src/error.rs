@@ -93,12 +93,14 @@ pub enum TextError {
     },
     /// No stack for the values that a template might nest in each other.
     #[error(
-        "the system gives no stack of {bytes} bytes, which the chat template could need for this conversation; a shorter \
-         one needs less"
+        "the system starts no thread with a stack of {bytes} bytes, which the chat template could need for this \
+         conversation: {reason}; a shorter one needs less stack"
     )]
     TemplateStack {
         /// Bytes of addresses asked for.
         bytes: u64,
+        /// What the system says.
+        reason: String,
     },
     /// The conversation holds every code point that could mark guarded text.
     #[error("the conversation uses all of the noncharacters U+FDD0..=U+FDEF")]

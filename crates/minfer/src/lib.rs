@@ -10,7 +10,7 @@
 //! use std::ops::ControlFlow;
 //!
 //! fn main() -> Result<(), minfer::Error> {
-//!     let mut model = minfer::open("SmolLM2-135M-Instruct.Q4_1.gguf")?;
+//!     let mut model = minfer::open("smollm2-135m-instruct-q4_1.gguf")?;
 //!     println!("the KV cache and all arenas take {} bytes", model.engine().allocator().allocated_bytes());
 //!
 //!     let messages = [Message::new("user", "What is a memory plan?")];

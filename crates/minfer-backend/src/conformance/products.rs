@@ -6,7 +6,7 @@ use super::rowwise::output_types;
 use minfer_graph::{DType, Op, Rows, ValueType};
 
 /// Batches: one token, below, at and above the register blocks of kernels.
-pub const N_TOKENS: [usize; 8] = [1, 2, 3, 4, 5, 8, 9, 33];
+pub const N_TOKENS: [usize; 9] = [1, 2, 3, 4, 5, 7, 8, 9, 33];
 
 /// Row lengths: whole blocks of 32 or 256 or neither.
 const COLS: [usize; 9] = [32, 64, 96, 160, 256, 288, 512, 896, 33];

@@ -35,7 +35,7 @@ pub struct BenchArgs {
     /// Tokens in the cache before each test
     #[arg(short = 'd', long, value_name = "D,..", value_delimiter = ',', default_value = "0")]
     pub depth: Vec<u64>,
-    /// Sequences decoded together; tokens/s are of all of them
+    /// Sequences decoded together, each of which reads its P tokens before; tokens/s are of all of them
     #[arg(short = 'b', long, value_name = "B,..", value_delimiter = ',', default_value = "1")]
     pub batch: Vec<u64>,
     /// Rounds

@@ -64,6 +64,21 @@ pub(crate) trait Format: 'static {
     unsafe fn unpack<S: Simd>(s: S, blocks: *const u8, n_blocks: usize, out: &mut Chunk);
 }
 
+/// Unpacks `n_cols` elements, whole blocks and at most 256, with their number known to the compiler where there are 256.
+///
+/// # Safety
+/// The bytes of the blocks are readable.
+#[inline(always)]
+pub(crate) unsafe fn unpack_columns<S: Simd, F: Format>(s: S, blocks: *const u8, n_cols: usize, out: &mut Chunk) {
+    // SAFETY: as promised by the caller.
+    unsafe {
+        match n_cols / F::BLOCK {
+            n if n == CHUNK / F::BLOCK => F::unpack(s, blocks, CHUNK / F::BLOCK, out),
+            n => F::unpack(s, blocks, n, out),
+        }
+    }
+}
+
 /// Something to do with a format known only at run time.
 pub(crate) trait FormatVisitor {
     /// What comes out.

@@ -5,7 +5,7 @@
 //! activations are brought side by side.
 
 use super::{PREFETCH, Part};
-use crate::blocks::{CHUNK, Chunk, Format};
+use crate::blocks::{CHUNK, Chunk, Format, unpack_columns};
 use crate::simd::{Kernel, MAX_LANES, Simd};
 use std::marker::PhantomData;
 
@@ -23,9 +23,9 @@ pub(crate) struct Slice {
     q: [u8; 2 * SLICE * FEW_TOKENS],
     /// For each block, the scale of each lane's token.
     d: [[f32; MAX_LANES]; SLICE / 32],
-    /// For each group of weights, the sum of its levels in a token's first lane: where groups have addends, times the
-    /// token's scale; else times the offset and as integers, where dots begin.
-    sums: [[f32; MAX_LANES]; SLICE / 16],
+    /// For each group of weights, the sum of its levels in a token's first lane: where groups have addends, the bits of a
+    /// float, times the token's scale; else times the offset, where dots begin.
+    sums: [[u32; MAX_LANES]; SLICE / 16],
 }
 
 /// Computes a part for weights of format `F`.
@@ -51,11 +51,11 @@ impl<F: Format> Kernel for Multiply<'_, F> {
         // SAFETY: `Part::compute` was promised that the part lies within matrix, activations and tile.
         unsafe {
             // As many lanes each as there are. `const`, so that only branches that can be taken are compiled.
-            match S::LANES / part.n_tokens.max(1) {
+            match S::LANES / part.x.n_tokens.max(1) {
                 1 if const { S::LANES / FEW_TOKENS == 1 } => by_rows::<S, F, 1>(s, &part, slice, rows),
                 2 | 3 => by_rows::<S, F, 2>(s, &part, slice, rows),
                 4.. if const { S::LANES / FEW_TOKENS > 1 } => by_rows::<S, F, 4>(s, &part, slice, rows),
-                lanes => unreachable!("{lanes} lanes for each of more than two tokens"),
+                _ => unreachable!("fewer tokens go to `gemv`, more to `gemm`"),
             }
         }
     }
@@ -118,10 +118,11 @@ const fn block_bytes<S: Simd>(k: usize, fine: bool) -> usize {
     S::LANES / k * 32 * (1 + fine as usize)
 }
 
-/// Brings the activations of all tokens side by side. Lanes of no token keep whatever was there.
+/// Brings the activations of all tokens side by side. Lanes of no token keep whatever levels and scales were there, which
+/// change nothing but themselves; their sums are cleared, since integers of another format are slow as floats.
 ///
 /// # Safety
-/// The columns lie within the rows.
+/// The columns lie within the rows; there are at most `SLICE`, and `K` lanes for each token.
 #[inline(always)]
 unsafe fn fill<S: Simd, F: Format, const K: usize, const FINE: bool>(
     part: &Part,
@@ -129,6 +130,9 @@ unsafe fn fill<S: Simd, F: Format, const K: usize, const FINE: bool>(
     n_cols: usize,
     slice: &mut Slice,
 ) {
+    for sums in &mut slice.sums[..n_cols / F::GROUP] {
+        sums[part.n_tokens * K..].fill(0);
+    }
     for token in 0..part.n_tokens {
         for block in 0..n_cols / 32 {
             // SAFETY: the block lies within the token's row, and in its second one if there is one; a slice has room for
@@ -154,11 +158,11 @@ unsafe fn fill<S: Simd, F: Format, const K: usize, const FINE: bool>(
                 for group in 0..32 / F::GROUP {
                     let sum = if F::GROUP == 32 { halves[0] + halves[1] } else { halves[group] };
                     let lanes = &mut slice.sums[block * (32 / F::GROUP) + group][token * K..][..K];
-                    lanes.fill(0.0);
+                    lanes.fill(0);
                     lanes[0] = if F::HAS_MIN {
-                        sum as f32 * d
+                        (sum as f32 * d).to_bits()
                     } else {
-                        f32::from_bits((-i32::from(F::offset::<S>()) * sum) as u32)
+                        (-i32::from(F::offset::<S>()) * sum) as u32
                     };
                 }
             }
@@ -187,11 +191,7 @@ unsafe fn unpack<S: Simd, F: Format>(
             for line in (0..CHUNK / F::BLOCK * F::BYTES).step_by(64) {
                 s.prefetch(at.wrapping_add(PREFETCH + line));
             }
-            // The number of blocks known to the compiler wherever it can be.
-            match n_cols / F::BLOCK {
-                n if n == CHUNK / F::BLOCK => F::unpack(s, at, CHUNK / F::BLOCK, chunk),
-                n => F::unpack(s, at, n, chunk),
-            }
+            unpack_columns::<S, F>(s, at, n_cols, chunk);
         }
     }
 }
@@ -211,8 +211,11 @@ struct Dots<'a> {
 }
 
 /// Runs the dots with the innermost loop for the format's properties.
+///
+/// # Safety
+/// The blocks lie within the slice, which is filled, and the unpacked rows.
 #[inline(always)]
-fn by_class<S: Simd, F: Format, const K: usize, const FINE: bool>(s: S, dots: Dots<'_>) {
+unsafe fn by_class<S: Simd, F: Format, const K: usize, const FINE: bool>(s: S, dots: Dots<'_>) {
     const { assert!(!F::WIDE || F::GROUP == 32 && !F::HAS_MIN, "no loop for such a format") };
     if const { F::GROUP == 32 && F::HAS_MIN } {
         s.vectorize(Add::<K, 32, true, false, FINE>(dots))
@@ -240,7 +243,7 @@ impl<const K: usize, const G: usize, const MIN: bool, const WIDE: bool, const FI
     #[inline(always)]
     fn call<S: Simd>(self, s: S) {
         let Dots { slice, col, n_blocks, rows, totals } = self.0;
-        // SAFETY: made in `multiply` only: the blocks lie within the slice and the unpacked rows.
+        // SAFETY: made in `by_class` only, which was promised that the blocks lie within the slice and the unpacked rows.
         unsafe {
             let mut acc = [s.splat(0.0); ROWS];
             for r in 0..ROWS {

@@ -3,7 +3,7 @@
 
 use super::Part;
 use super::micro::{self, Ints, Tokens};
-use crate::blocks::{CHUNK, Chunk, Format};
+use crate::blocks::{CHUNK, Chunk, Format, unpack_columns};
 use crate::quantize::Q8Row;
 use crate::simd::{Kernel, Simd};
 use std::marker::PhantomData;
@@ -229,7 +229,6 @@ impl<F: Format, const R: usize> Kernel for Unpack<'_, F, R> {
         let (lanes, width) = (S::LANES, R * S::LANES);
         for r in 0..R {
             for chunk_col in (0..n_cols).step_by(CHUNK) {
-                let n_blocks = CHUNK.min(n_cols - chunk_col) / F::BLOCK;
                 let first_group = chunk_col / F::GROUP;
                 for (lane, chunk) in rows.iter_mut().enumerate().take(lanes) {
                     let row = first_row + r * lanes + lane;
@@ -247,11 +246,7 @@ impl<F: Format, const R: usize> Kernel for Unpack<'_, F, R> {
                             for line in (0..CHUNK / F::BLOCK * F::BYTES).step_by(64) {
                                 s.prefetch(at.wrapping_add(ahead + line));
                             }
-                            // The number of blocks known to the compiler wherever it can be.
-                            match n_blocks {
-                                n if n == CHUNK / F::BLOCK => F::unpack(s, at, CHUNK / F::BLOCK, chunk),
-                                n => F::unpack(s, at, n, chunk),
-                            }
+                            unpack_columns::<S, F>(s, at, CHUNK.min(n_cols - chunk_col), chunk);
                         }
                     } else {
                         // Rows beyond the last: computed and never read. Any finite numbers do.

@@ -21,6 +21,7 @@ mod gemv;
 pub(crate) mod micro;
 
 use crate::blocks::{Chunk, Format, FormatVisitor, with_format};
+use crate::ops::attention::MAX_HEAD_DIM;
 use crate::quantize::{Q8_BLOCK, Q8Row};
 use crate::scratch::Scratch;
 use crate::simd::Simd;
@@ -54,7 +55,7 @@ pub(crate) struct ProductScratch {
 }
 
 /// What the ways to multiply keep while they do.
-pub(crate) struct Buffers {
+struct Buffers {
     panel: gemm::Panel,
     float_panel: float::Panel,
     slice: few::Slice,
@@ -136,6 +137,8 @@ impl Tiling {
             }
             _ => (GEMM_ROWS, first.rows.div_ceil(GEMM_ROWS), first.rows.div_ceil(GEMM_ROWS)),
         };
+        // So that a few tokens are never divided.
+        const { assert!(TILE / 2 / stride(MAX_HEAD_DIM) >= FEW_TOKENS) };
         let n_token_tiles = x.n_tokens.div_ceil(GEMM_TOKENS.min(TILE / 2 / stride(rows)));
         let tokens = x.n_tokens.div_ceil(n_token_tiles.max(1));
         Self { rows, n_row_tiles, n_divided, tokens, n_token_tiles }

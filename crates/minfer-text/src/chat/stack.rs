@@ -28,14 +28,14 @@ pub(super) fn with_room_for<T: Send>(
 ) -> Result<T, TextError> {
     let panicked = TextError::TemplateFailed { message: "the template engine panicked".to_owned(), line: None };
     let bytes = levels.saturating_mul(LEVEL_BYTES).saturating_add(BASE_BYTES);
-    let no_stack = TextError::TemplateStack { bytes };
-    let Ok(stack_bytes) = usize::try_from(bytes) else { return Err(no_stack) };
+    let no_stack = |reason: String| TextError::TemplateStack { bytes, reason };
+    let stack_bytes = usize::try_from(bytes).map_err(|error| no_stack(error.to_string()))?;
     thread::scope(|scope| {
         thread::Builder::new()
             .name("chat-template".to_owned())
             .stack_size(stack_bytes)
             .spawn_scoped(scope, f)
-            .map_err(|_| no_stack)?
+            .map_err(|error| no_stack(error.to_string()))?
             .join()
             .unwrap_or_else(|_| Err(panicked))
     })
