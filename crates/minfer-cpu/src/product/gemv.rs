@@ -119,25 +119,17 @@ unsafe fn multiply<S: Simd, F: Format, const N: usize, const FINE: bool>(s: S, p
                 }
             }
             if const { F::BLOCK == 32 } && rest > 0 {
-                let at = start.add(n_whole * chunk_bytes);
-                for line in (0..rest / 32 * F::BYTES).step_by(64) {
-                    s.prefetch(at.wrapping_add(PREFETCH + line));
-                }
-                // Four blocks, two and one, so that the compiler knows their number.
-                let mut block = 0;
-                if rest / 32 - block >= 4 {
-                    F::unpack(s, at, 4, &mut chunk);
-                    add_rest::<S, F, N, 128, FINE>(s, &chunk, &tails, block, &mut accs);
-                    block += 4;
-                }
-                if rest / 32 - block >= 2 {
-                    F::unpack(s, at.add(block * F::BYTES), 2, &mut chunk);
-                    add_rest::<S, F, N, 64, FINE>(s, &chunk, &tails, block, &mut accs);
-                    block += 2;
-                }
-                if rest / 32 > block {
-                    F::unpack(s, at.add(block * F::BYTES), 1, &mut chunk);
-                    add_rest::<S, F, N, 64, FINE>(s, &chunk, &tails, block, &mut accs);
+                // Pairs of blocks, so that the compiler knows their number, but for an odd last one.
+                for block in (0..rest / 32).step_by(2) {
+                    let at = start.add(n_whole * chunk_bytes + block * F::BYTES);
+                    if block + 1 < rest / 32 {
+                        F::unpack(s, at, 2, &mut chunk)
+                    } else {
+                        F::unpack(s, at, 1, &mut chunk)
+                    }
+                    for (acc, tails) in accs.iter_mut().zip(&tails) {
+                        *acc = dot::<S, F, 64, FINE>(s, &chunk, [tails[0].at(block), tails[1].at(block)], *acc);
+                    }
                 }
             }
             for (token, acc) in accs.iter().enumerate() {
@@ -146,24 +138,6 @@ unsafe fn multiply<S: Simd, F: Format, const N: usize, const FINE: bool>(s: S, p
                 *part.tile.add((first + token) * part.stride + row) = total;
             }
         }
-    }
-}
-
-/// Adds the dots of the chunk's first `COLS` elements with every token's activations from a block of its tail on.
-///
-/// # Safety
-/// The block is one of the first eight.
-#[inline(always)]
-unsafe fn add_rest<S: Simd, F: Format, const N: usize, const COLS: usize, const FINE: bool>(
-    s: S,
-    chunk: &Chunk,
-    tails: &[[Tail; 2]; N],
-    block: usize,
-    accs: &mut [Acc<S>; N],
-) {
-    for (acc, tails) in accs.iter_mut().zip(tails) {
-        // SAFETY: a tail is so long that 256 elements are readable from any of its first eight blocks on.
-        unsafe { *acc = dot::<S, F, COLS, FINE>(s, chunk, [tails[0].at(block), tails[1].at(block)], *acc) };
     }
 }
 
