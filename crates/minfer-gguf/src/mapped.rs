@@ -53,10 +53,10 @@ impl MappedBytes {
             usize::try_from(len_bytes.min(most_bytes)).map_err(|_| failed(ErrorKind::OutOfMemory.into()))?;
         // SAFETY: the mapping is read-only, this process never writes to the file, and the slice is bounded by
         // the length at this moment. The mapping is shared: what another process writes to the file meanwhile
-        // shows in it, and that cannot be ruled out. Changed bytes are harmless to the parser, which copies what it decides on and
-        // bounds-checks every later access, and weights are plain numbers. If the file is truncated, touching
-        // a page past its new end raises SIGBUS and ends the process; it never reads foreign memory. Callers
-        // are told so in the documentation of `GgufFile::open`.
+        // shows in it, and that cannot be ruled out. Changed bytes are harmless to the parser, which copies what
+        // it decides on and bounds-checks every later access, and weights are plain numbers. If the file is
+        // truncated, touching a page past its new end raises SIGBUS and ends the process; it never reads foreign
+        // memory. Callers are told so in the documentation of `GgufFile::open`.
         let map = unsafe { MmapOptions::new().len(mapped_bytes).map(&file) }.map_err(failed)?;
         Ok((MappedBytes(Inner::Mapped(map)), len_bytes))
     }

@@ -75,7 +75,8 @@ fn is_impossible(b: &Buffer) -> bool {
     b.alignment == 0 || b.lower > b.upper || (b.size != 0 && !beginnings(b).any(|step| is_live(b, step)))
 }
 
-/// Checks count, range, alignment, fixed offsets, capacity and all pairs. Returns the height. `O(n²)`.
+/// Checks count, range, alignment, fixed offsets, capacity and all pairs. Returns the height. `O(n²)` pairs, of
+/// which those that share addresses cost the square of their idle periods.
 pub fn check(problem: &Problem, offsets: &[u64]) -> Result<u64, Violation> {
     let buffers = &problem.buffers;
     if offsets.len() != buffers.len() {

@@ -39,7 +39,8 @@ pub fn bench(settings: &Bench) -> Result<Outcome> {
     let mut load_s = start.elapsed().as_secs_f64();
     let svg = settings.svg.as_ref().map(|path| Outputs::beside(&model.file).create(path)).transpose()?;
     let n_ctx = n_ctx(settings, &model)?;
-    // All of them, before the first takes any memory.
+    // All of them, before the first takes any memory. Their plans are made again when their turn comes: many kept at once
+    // would be memory that no ledger counts.
     let mut setups = Vec::new();
     for compute in &settings.computes {
         for &batch in &settings.batches {

@@ -28,7 +28,7 @@ struct Report<'a> {
 
 /// Prints what is in a file.
 pub fn inspect(settings: &Inspect) -> Result<Outcome> {
-    let file = GgufFile::open(&settings.model)?;
+    let file = GgufFile::open_header(&settings.model)?;
     let report = Report {
         file: &file,
         spec: load_spec(&file).map_err(|error| error.to_string()),

@@ -21,7 +21,7 @@ const DEFAULT: &str = "default";
 
 /// Prints a template, the names of all, or a rendered conversation.
 pub fn template(settings: &Template) -> Result<Outcome> {
-    let file = GgufFile::open(&settings.model)?;
+    let file = GgufFile::open_header(&settings.model)?;
     if settings.list {
         let mut names = output::Table::new(&[]);
         let own = in_file(&settings.model, chat_template(&file))?.map(|_| DEFAULT.to_owned());
