@@ -3,15 +3,15 @@
 
 use crate::capabilities::{CpuCapabilities, STACK_BYTES};
 use crate::options::CpuOptions;
-use crate::pool::{Barrier, Pool, catch};
+use crate::pool::Pool;
 use crate::region::Region;
 use crate::scratch::Scratch;
 use crate::simd::SimdLevel;
+use crate::walk::{self, Failure, Taken};
 use crate::work::{BATCH_STEPS, Check, Fault, Work};
 use minfer_backend::{Backend, BackendError, BufRef, Capabilities, HostBytes, RegionId, Step};
 use minfer_graph::BatchDims;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 const NAME: &str = "cpu";
 /// Regions there may be; ids are dense.
@@ -27,6 +27,7 @@ pub struct CpuBackend {
     scratch: Vec<Mutex<Scratch>>,
     /// Empty between runs; kept so that running allocates nothing.
     works: Vec<Work>,
+    taken: [Box<[Taken]>; 2],
 }
 
 // SAFETY: `works` is empty between runs (see `run`), everything else is `Send`.
@@ -82,6 +83,7 @@ impl CpuBackend {
             pool,
             scratch,
             works: Vec::with_capacity(BATCH_STEPS),
+            taken: [Taken::of(threads), Taken::of(threads)],
         })
     }
 
@@ -135,17 +137,8 @@ impl CpuBackend {
 
     /// Runs the checked works, which are those of `steps`.
     fn run_works(&mut self, steps: &[Step]) -> Result<(), BackendError> {
-        let run = Run {
-            level: self.level,
-            works: Works(&self.works),
-            scratch: &self.scratch,
-            next: [AtomicUsize::new(0), AtomicUsize::new(0)],
-            stop: AtomicBool::new(false),
-            failure: Mutex::new(None),
-        };
-        self.pool.run(&|worker, barrier| run.walk(worker, barrier));
-        let failure = run.failure.into_inner().unwrap_or_else(PoisonError::into_inner);
-        let Some((index, failure)) = failure else { return Ok(()) };
+        let result = walk::run(&mut self.pool, self.level, &self.works, &self.scratch, &mut self.taken);
+        let Err((index, failure)) = result else { return Ok(()) };
         let (backend, step) = (NAME.to_string(), steps[index].name.clone());
         Err(match failure {
             Failure::Fault(Fault { what, got, limit }) => BackendError::OutOfRange { backend, step, what, got, limit },
@@ -253,74 +246,5 @@ impl Backend for CpuBackend {
 
     fn synchronize(&mut self) -> Result<(), BackendError> {
         Ok(())
-    }
-}
-
-/// Checked works that workers share.
-struct Works<'a>(&'a [Work]);
-
-// SAFETY: a work is never changed while workers see it. Its pointers are to regions, which live as long as the backend that
-// is borrowed for the run; what is written through them is divided into items, each taken by one worker.
-unsafe impl Sync for Works<'_> {}
-
-enum Failure {
-    Fault(Fault),
-    Panic,
-}
-
-/// One list of works on its way through the workers.
-struct Run<'a> {
-    level: SimdLevel,
-    works: Works<'a>,
-    scratch: &'a [Mutex<Scratch>],
-    /// The next item of this phase and, zero, of the one after.
-    next: [AtomicUsize; 2],
-    stop: AtomicBool,
-    /// The first failure: the index of its work.
-    failure: Mutex<Option<(usize, Failure)>>,
-}
-
-impl Run<'_> {
-    /// What each worker does. All pass the same barriers, whatever happens between them.
-    fn walk(&self, worker: usize, barrier: &Barrier) {
-        let mut scratch = self.scratch[worker].lock().unwrap_or_else(PoisonError::into_inner);
-        let mut turn = 0;
-        for (index, work) in self.works.0.iter().enumerate() {
-            for phase in 0..work.phases() {
-                let next = &self.next[turn % 2];
-                if !self.stop.load(Relaxed) {
-                    match catch(|| self.items(work, phase, next, &mut scratch)) {
-                        Ok(Ok(())) => {}
-                        Ok(Err(fault)) => self.fail(index, Failure::Fault(fault)),
-                        Err(_) => self.fail(index, Failure::Panic),
-                    }
-                }
-                // The last to arrive resets this counter, which is used again only two phases on.
-                barrier.wait(|| next.store(0, Relaxed));
-                turn += 1;
-            }
-        }
-    }
-
-    /// Takes items until there are no more.
-    fn items(&self, work: &Work, phase: usize, next: &AtomicUsize, scratch: &mut Scratch) -> Result<(), Fault> {
-        let n_items = work.items(phase);
-        loop {
-            let item = next.fetch_add(1, Relaxed);
-            if item >= n_items {
-                return Ok(());
-            }
-            // SAFETY: the work was checked against the regions that exist, which the run borrows; steps come one after
-            // the other, behind barriers; the counter gives each item to one worker.
-            unsafe { work.run(self.level, phase, item, scratch)? }
-        }
-    }
-
-    fn fail(&self, index: usize, failure: Failure) {
-        self.stop.store(true, Relaxed);
-        let mut first = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
-        if first.as_ref().is_none_or(|(earlier, _)| index < *earlier) {
-            *first = Some((index, failure));
-        }
     }
 }

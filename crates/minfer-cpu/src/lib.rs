@@ -30,6 +30,7 @@ mod region;
 mod scratch;
 mod simd;
 mod vectors;
+mod walk;
 mod work;
 
 pub use backend::{CpuBackend, CpuError};

@@ -9,9 +9,9 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::SeqCst};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
-/// Rounds of spinning before sleep. A pause takes 40 to 140 cycles, so this is some 20 to 60 microseconds: longer than
-/// the usual difference between workers, shorter than anybody's idea of idle.
-const SPINS: u32 = 1000;
+/// Rounds of spinning before sleep. A pause takes 40 to 140 cycles, so this is 0.1 to 0.5 milliseconds: longer than what
+/// one thread does between two tokens, shorter than anybody's idea of idle.
+const SPINS: u32 = 10_000;
 /// The same where more threads run than processors, so that spinning would keep others from working.
 const SPINS_CROWDED: u32 = 20;
 

@@ -10,6 +10,10 @@ const ROWS: [usize; 5] = [1, 2, 31, 64, 65];
 const TOKENS: [usize; 10] = [1, 2, 3, 4, 5, 7, 8, 9, 33, 64];
 
 fn products_of(dtype: DType, cols_list: &[usize]) {
+    products_with(dtype, cols_list, &ROWS, &TOKENS);
+}
+
+fn products_with(dtype: DType, cols_list: &[usize], rows_list: &[usize], tokens_list: &[usize]) {
     let mut random = Random::new(7);
     for level in levels() {
         let mut machine = Machine::new(level, 2);
@@ -17,10 +21,10 @@ fn products_of(dtype: DType, cols_list: &[usize]) {
             if dtype.row_bytes(cols).is_none() {
                 continue;
             }
-            let most_rows = *ROWS.last().unwrap();
+            let most_rows = *rows_list.last().unwrap();
             let bytes = random.weight(dtype, most_rows, cols);
             let decoded = decode(dtype, &bytes, cols);
-            for tokens in TOKENS {
+            for &tokens in tokens_list {
                 let mut x = random.floats(tokens * cols);
                 // Some all of one sign, some of very different sizes.
                 x[..cols].iter_mut().for_each(|x| *x = x.abs());
@@ -28,7 +32,7 @@ fn products_of(dtype: DType, cols_list: &[usize]) {
                 let x = machine.floats(tokens, cols, &x);
                 let x = if dtype.is_quantized() { machine.quantise(x) } else { x };
                 let x_floats = machine.read(&x);
-                for rows in ROWS {
+                for &rows in rows_list {
                     let row_bytes = dtype.row_bytes(cols).unwrap();
                     let weight = machine.weight(dtype, rows, cols, &bytes[..rows * row_bytes]);
                     let out = machine.empty(tokens, rows, ValueType::F32);
@@ -60,6 +64,14 @@ products! {
 fn unquantised() {
     for dtype in [DType::F32, DType::F16, DType::BF16] {
         products_of(dtype, &[1, 5, 32, 100, 257, 896, 2881]);
+    }
+}
+
+/// Rows longer than what is prepared at a time.
+#[test]
+fn long_rows() {
+    for dtype in QUANTISED {
+        products_with(dtype, &[(16 << 10) + 256, (32 << 10) + 96], &[3], &[1, 2, 3]);
     }
 }
 
@@ -107,12 +119,15 @@ fn extreme_levels_do_not_saturate() {
 /// What an earlier, larger batch of another format left in a worker's buffers reaches no result.
 #[test]
 fn a_shrinking_batch_is_as_a_fresh_one() {
-    let (rows, cols) = (40, 512);
+    let rows = 40;
     for level in levels() {
         let mut used = Machine::new(level, 1);
-        for dtype in QUANTISED {
+        for (dtype, cols) in QUANTISED.into_iter().flat_map(|dtype| [(dtype, 512), (dtype, 288)]) {
+            if dtype.row_bytes(cols).is_none() {
+                continue;
+            }
             let bytes = Random::new(5).weight(dtype, rows, cols);
-            for tokens in [8, 5, 3] {
+            for tokens in [8, 5, 3, 2, 1] {
                 let linear = |machine: &mut Machine| {
                     let x = machine.floats(tokens, cols, &Random::new(9).floats(tokens * cols));
                     let x = machine.quantise(x);
@@ -122,7 +137,7 @@ fn a_shrinking_batch_is_as_a_fresh_one() {
                     machine.read(&out)
                 };
                 let fresh = linear(&mut Machine::new(level, 1));
-                assert_eq!(linear(&mut used), fresh, "{dtype} {level} tokens {tokens}");
+                assert_eq!(linear(&mut used), fresh, "{dtype} {level} cols {cols} tokens {tokens}");
             }
         }
     }

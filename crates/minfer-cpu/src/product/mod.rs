@@ -58,7 +58,8 @@ pub(crate) struct ProductScratch {
 struct Buffers {
     panel: gemm::Panel,
     float_panel: float::Panel,
-    slice: few::Slice,
+    gemv_slice: gemv::Slice,
+    few_slice: few::Slice,
     rows: [Chunk; 16],
 }
 
@@ -251,10 +252,12 @@ impl<S: Simd> FormatVisitor for Multiply<'_, S> {
         let Self { s, part, buffers } = self;
         // By the batch, not by the part: the last part of a large batch is computed like the others.
         match part.x.n_tokens {
-            n if n <= GEMV_TOKENS || const { S::PORTABLE } => s.vectorize(gemv::Multiply::<F>::new(part)),
+            n if n <= GEMV_TOKENS || const { S::PORTABLE } => {
+                s.vectorize(gemv::Multiply::<F>::new(part, &mut buffers.gemv_slice))
+            }
             n if n <= FEW_TOKENS => {
                 let rows = buffers.rows.first_chunk_mut().expect("there are more");
-                s.vectorize(few::Multiply::<F>::new(part, &mut buffers.slice, rows))
+                s.vectorize(few::Multiply::<F>::new(part, &mut buffers.few_slice, rows))
             }
             _ => s.vectorize(gemm::Multiply::<F>::new(part, &mut buffers.panel, &mut buffers.rows)),
         }

@@ -255,15 +255,13 @@ impl<const VNNI: bool> Simd for V256<VNNI> {
     }
     #[inline(always)]
     unsafe fn scale_groups(self, group: usize, d: *const f32, x_d: *const f32) -> [__m256; 2] {
-        // SAFETY: the token stands for the instructions; 8 or 16 scales, eight of the activations.
+        // SAFETY: the token stands for the instructions; 8 or 16 scales on both sides.
         unsafe {
-            let x_d = _mm256_loadu_ps(x_d);
+            let low = _mm256_mul_ps(_mm256_loadu_ps(d), _mm256_loadu_ps(x_d));
             if group == 32 {
-                return [_mm256_mul_ps(_mm256_loadu_ps(d), x_d); 2];
+                return [low; 2];
             }
-            let low = _mm256_permutevar8x32_ps(x_d, _mm256_setr_epi32(0, 0, 1, 1, 2, 2, 3, 3));
-            let high = _mm256_permutevar8x32_ps(x_d, _mm256_setr_epi32(4, 4, 5, 5, 6, 6, 7, 7));
-            [_mm256_mul_ps(_mm256_loadu_ps(d), low), _mm256_mul_ps(_mm256_loadu_ps(d.add(8)), high)]
+            [low, _mm256_mul_ps(_mm256_loadu_ps(d.add(8)), _mm256_loadu_ps(x_d.add(8)))]
         }
     }
     #[inline(always)]
@@ -279,20 +277,14 @@ impl<const VNNI: bool> Simd for V256<VNNI> {
         }
     }
     #[inline(always)]
-    unsafe fn add_sums(self, group: usize, m: *const f32, x_d: *const f32, sums: *const i16, acc: __m256) -> __m256 {
-        // SAFETY: the token stands for the instructions; 16 sums, eight scales, 8 or 16 addends.
+    unsafe fn add_groups(self, group: usize, m: *const f32, x: *const f32, acc: __m256) -> __m256 {
+        // SAFETY: the token stands for the instructions; 8 or 16 addends and as many sums.
         unsafe {
-            let x_d = _mm256_loadu_ps(x_d);
+            let acc = _mm256_fmadd_ps(_mm256_loadu_ps(m), _mm256_loadu_ps(x), acc);
             if group == 32 {
-                let sums = _mm256_madd_epi16(_mm256_loadu_si256(sums.cast()), _mm256_set1_epi16(1));
-                return _mm256_fmadd_ps(_mm256_loadu_ps(m), _mm256_mul_ps(x_d, _mm256_cvtepi32_ps(sums)), acc);
+                return acc;
             }
-            let low_sums = _mm256_cvtepi32_ps(_mm256_cvtepi16_epi32(_mm_loadu_si128(sums.cast())));
-            let high_sums = _mm256_cvtepi32_ps(_mm256_cvtepi16_epi32(_mm_loadu_si128(sums.add(8).cast())));
-            let low = _mm256_permutevar8x32_ps(x_d, _mm256_setr_epi32(0, 0, 1, 1, 2, 2, 3, 3));
-            let high = _mm256_permutevar8x32_ps(x_d, _mm256_setr_epi32(4, 4, 5, 5, 6, 6, 7, 7));
-            let acc = _mm256_fmadd_ps(_mm256_loadu_ps(m), _mm256_mul_ps(low, low_sums), acc);
-            _mm256_fmadd_ps(_mm256_loadu_ps(m.add(8)), _mm256_mul_ps(high, high_sums), acc)
+            _mm256_fmadd_ps(_mm256_loadu_ps(m.add(8)), _mm256_loadu_ps(x.add(8)), acc)
         }
     }
 

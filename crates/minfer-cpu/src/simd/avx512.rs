@@ -231,13 +231,12 @@ impl Simd for V512 {
     }
     #[inline(always)]
     unsafe fn scale_groups(self, group: usize, d: *const f32, x_d: *const f32) -> __m512 {
-        // SAFETY: the token stands for the instructions; 8 or 16 scales, eight of the activations.
+        // SAFETY: the token stands for the instructions; 8 or 16 scales on both sides.
         unsafe {
-            let x_d = _mm256_loadu_ps(x_d);
             if group == 32 {
-                return _mm512_castps256_ps512(_mm256_mul_ps(_mm256_loadu_ps(d), x_d));
+                return _mm512_castps256_ps512(_mm256_mul_ps(_mm256_loadu_ps(d), _mm256_loadu_ps(x_d)));
             }
-            _mm512_mul_ps(_mm512_loadu_ps(d), twice_each(x_d))
+            _mm512_mul_ps(_mm512_loadu_ps(d), _mm512_loadu_ps(x_d))
         }
     }
     #[inline(always)]
@@ -254,18 +253,14 @@ impl Simd for V512 {
         }
     }
     #[inline(always)]
-    unsafe fn add_sums(self, group: usize, m: *const f32, x_d: *const f32, sums: *const i16, acc: __m512) -> __m512 {
-        // SAFETY: the token stands for the instructions; 16 sums, eight scales, 8 or 16 addends.
+    unsafe fn add_groups(self, group: usize, m: *const f32, x: *const f32, acc: __m512) -> __m512 {
+        // SAFETY: the token stands for the instructions; 8 or 16 addends and as many sums.
         unsafe {
-            let x_d = _mm256_loadu_ps(x_d);
-            let sums = _mm256_loadu_si256(sums.cast());
             if group == 32 {
-                let sums = _mm256_cvtepi32_ps(_mm256_madd_epi16(sums, _mm256_set1_epi16(1)));
-                let products = _mm256_mul_ps(_mm256_loadu_ps(m), _mm256_mul_ps(x_d, sums));
-                return _mm512_add_ps(acc, _mm512_zextps256_ps512(products));
+                let (m, x) = (_mm256_loadu_ps(m), _mm256_loadu_ps(x));
+                return _mm512_fmadd_ps(_mm512_zextps256_ps512(m), _mm512_zextps256_ps512(x), acc);
             }
-            let sums = _mm512_mul_ps(twice_each(x_d), _mm512_cvtepi32_ps(_mm512_cvtepi16_epi32(sums)));
-            _mm512_fmadd_ps(_mm512_loadu_ps(m), sums, acc)
+            _mm512_fmadd_ps(_mm512_loadu_ps(m), _mm512_loadu_ps(x), acc)
         }
     }
 
@@ -401,18 +396,5 @@ unsafe fn halves16(a: i32, b: i32) -> __m512i {
     unsafe {
         let (a, b) = (_mm256_set1_epi16(a as i16), _mm256_set1_epi16(b as i16));
         _mm512_inserti64x4::<1>(_mm512_castsi256_si512(a), b)
-    }
-}
-
-/// Each of eight lanes, twice.
-///
-/// # Safety
-/// AVX-512 is there.
-#[inline(always)]
-unsafe fn twice_each(v: __m256) -> __m512 {
-    // SAFETY: as promised by the caller.
-    unsafe {
-        let index = _mm512_setr_epi32(0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 6, 6, 7, 7);
-        _mm512_permutexvar_ps(index, _mm512_castps256_ps512(v))
     }
 }

@@ -126,14 +126,12 @@ pub(crate) trait Simd: Copy + Send + Sync + 'static {
     unsafe fn halves8(self, bits: [u16; 8], to: *mut f32);
     /// Eight unsigned bytes, the lowest first: writes `(byte - minus) · factor`.
     unsafe fn scale8(self, bytes: u64, minus: f32, factor: f32, to: *mut f32);
-    /// Products of the scales of the groups (of 16 or 32) of 256 weights with those of the eight blocks of 32
-    /// activations.
+    /// Products of the scales of the groups (of 16 or 32) of 256 weights with those of their activations.
     unsafe fn scale_groups(self, group: usize, d: *const f32, x_d: *const f32) -> Self::Scales;
     /// The bytes of vector `v` of a run of 256 belong to groups of 16 or 32: spreads their scales over its 32-bit lanes.
     fn spread(self, group: usize, scales: Self::Scales, v: usize) -> Self::F;
-    /// Adds, spread over any lanes, `m[g] · x_d[block of g] · sum of levels in g` over the groups of 256 elements. There
-    /// are 8 or 16 groups, 8 `x_d`, and 16 `sums` over 16 levels each.
-    unsafe fn add_sums(self, group: usize, m: *const f32, x_d: *const f32, sums: *const i16, acc: Self::F) -> Self::F;
+    /// Adds, spread over any lanes, `m[g] · x[g]` over the groups (of 16 or 32) of 256 elements.
+    unsafe fn add_groups(self, group: usize, m: *const f32, x: *const f32, acc: Self::F) -> Self::F;
 
     /// Reads 64 bytes.
     unsafe fn load_b(self, from: *const u8) -> Self::B;

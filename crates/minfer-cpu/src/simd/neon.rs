@@ -327,16 +327,9 @@ impl<const DOT: bool> Simd for Neon<DOT> {
     #[inline(always)]
     unsafe fn scale_groups(self, group: usize, d: *const f32, x_d: *const f32) -> [f32; 16] {
         let mut scales = [0.0; 16];
-        // SAFETY: 8 or 16 scales, eight of the activations; room for 16.
-        unsafe {
-            let x_d = self.load(x_d);
-            if group == 32 {
-                self.store(scales.as_mut_ptr(), self.mul(self.load(d), x_d));
-            } else {
-                let [low, high] = self.twice_each(x_d);
-                self.store(scales.as_mut_ptr(), self.mul(self.load(d), low));
-                self.store(scales.as_mut_ptr().add(8), self.mul(self.load(d.add(8)), high));
-            }
+        for at in (0..256 / group).step_by(Self::LANES) {
+            // SAFETY: 8 or 16 scales on both sides; room for 16.
+            unsafe { self.store(scales.as_mut_ptr().add(at), self.mul(self.load(d.add(at)), self.load(x_d.add(at)))) }
         }
         scales
     }
@@ -349,20 +342,13 @@ impl<const DOT: bool> Simd for Neon<DOT> {
         unsafe { [vdupq_n_f32(scales[2 * v]), vdupq_n_f32(scales[2 * v + 1])] }
     }
     #[inline(always)]
-    unsafe fn add_sums(self, group: usize, m: *const f32, x_d: *const f32, sums: *const i16, acc: Self::F) -> Self::F {
-        // SAFETY: the token stands for the instructions; 16 sums, eight scales, 8 or 16 addends.
-        unsafe {
-            let x_d = self.load(x_d);
-            let (first, second) = (vld1q_s16(sums), vld1q_s16(sums.add(8)));
-            if group == 32 {
-                let sums = self.to_f([vpaddlq_s16(first), vpaddlq_s16(second)]);
-                return self.fma(self.load(m), self.mul(x_d, sums), acc);
-            }
-            let wide = |v| self.to_f([vmovl_s16(vget_low_s16(v)), vmovl_high_s16(v)]);
-            let [low, high] = self.twice_each(x_d);
-            let acc = self.fma(self.load(m), self.mul(low, wide(first)), acc);
-            self.fma(self.load(m.add(8)), self.mul(high, wide(second)), acc)
+    unsafe fn add_groups(self, group: usize, m: *const f32, x: *const f32, acc: Self::F) -> Self::F {
+        let mut acc = acc;
+        for at in (0..256 / group).step_by(Self::LANES) {
+            // SAFETY: 8 or 16 addends and as many sums.
+            acc = unsafe { self.fma(self.load(m.add(at)), self.load(x.add(at)), acc) };
         }
+        acc
     }
 
     #[inline(always)]
@@ -460,14 +446,5 @@ impl<const DOT: bool> Simd for Neon<DOT> {
     fn prefetch(self, at: *const u8) {
         // SAFETY: a prefetch never faults and changes nothing that can be seen.
         unsafe { asm!("prfm pldl1keep, [{at}]", at = in(reg) at, options(readonly, nostack, preserves_flags)) }
-    }
-}
-
-impl<const DOT: bool> Neon<DOT> {
-    /// Each of eight lanes, twice.
-    #[inline(always)]
-    fn twice_each(self, v: [float32x4_t; 2]) -> [[float32x4_t; 2]; 2] {
-        // SAFETY: the token stands for the instructions.
-        unsafe { v.map(|v| [vzip1q_f32(v, v), vzip2q_f32(v, v)]) }
     }
 }

@@ -205,8 +205,8 @@ impl Simd for Scalar {
     unsafe fn scale_groups(self, group: usize, d: *const f32, x_d: *const f32) -> [f32; 16] {
         let mut scales = [0.0; 16];
         for (g, scale) in scales.iter_mut().enumerate().take(256 / group) {
-            // SAFETY: one scale per group, one per block of activations.
-            *scale = unsafe { *d.add(g) * x_d.add(g * group / 32).read_unaligned() };
+            // SAFETY: one scale per group on both sides.
+            *scale = unsafe { *d.add(g) * *x_d.add(g) };
         }
         scales
     }
@@ -215,14 +215,11 @@ impl Simd for Scalar {
         std::array::from_fn(|lane| scales[(v * 32 + lane * 4) / group])
     }
     #[inline(always)]
-    unsafe fn add_sums(self, group: usize, m: *const f32, x_d: *const f32, sums: *const i16, acc: F) -> F {
+    unsafe fn add_groups(self, group: usize, m: *const f32, x: *const f32, acc: F) -> F {
         let mut acc = acc;
-        for half in 0..16 {
-            // SAFETY: 16 half blocks, eight blocks, `256 / group` groups.
-            acc[half / 2] += unsafe {
-                let sum = f32::from(sums.add(half).read_unaligned()) * x_d.add(half / 2).read_unaligned();
-                *m.add(half * 16 / group) * sum
-            };
+        for g in 0..256 / group {
+            // SAFETY: one addend per group, and one sum.
+            acc[g % 8] += unsafe { *m.add(g) * *x.add(g) };
         }
         acc
     }
