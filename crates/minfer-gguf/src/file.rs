@@ -364,7 +364,8 @@ mod tests {
             bytes.extend(n.to_le_bytes());
             bytes
         };
-        let cases: [(Vec<u8>, fn(&GgufError) -> bool); 12] = [
+        type IsExpected = fn(&GgufError) -> bool;
+        let cases: [(Vec<u8>, IsExpected); 12] = [
             (edited(0, b"gguf"), |e| matches!(e, GgufError::NotGguf { .. })),
             (vec![0; 64], |e| matches!(e, GgufError::NotGguf { .. })),
             (edited(4, &[9]), |e| matches!(e, GgufError::UnsupportedVersion { version: 9 })),
