@@ -87,6 +87,28 @@ fn mapped_weights_may_be_left_out_of_the_count() {
     assert!(shortfall.owners.iter().all(|line| line.owner != Owner::Weights), "{:?}", shortfall.owners);
 }
 
+/// A header is enough to plan and to refuse, and for no engine: whoever forgot the weights is told so.
+#[test]
+fn a_header_alone_makes_no_engine() {
+    let path = std::env::temp_dir().join(format!("minfer-header-{}.gguf", unique()));
+    let shape = TinyModel::new("header", TinyArch::Llama);
+    let len = shape.write_sparse(&path, 64 << 20).unwrap();
+    let model = Arc::new(Model::open_header(&path, None).unwrap());
+    let (backends, allocated) = counting();
+    match Engine::new(Arc::clone(&model), backends, config(64)) {
+        Err(EngineError::WeightsNotMapped { path: told, mapped_bytes, file_bytes }) => {
+            assert_eq!((told, file_bytes), (path.clone(), len));
+            assert!(mapped_bytes < len, "{mapped_bytes}");
+        }
+        Err(other) => panic!("{other}"),
+        Ok(_) => panic!("an engine without weights"),
+    }
+    assert_eq!(allocated.load(Ordering::Relaxed), 0);
+    let model = Arc::into_inner(model).unwrap().map_weights().unwrap();
+    assert!(Engine::new(Arc::new(model), cpu(1), config(64)).is_ok());
+    std::fs::remove_file(&path).unwrap();
+}
+
 /// Every remedy saves what it says and suffices if it says so, those that suffice come first, and nobody is sent to a
 /// setting that does not help.
 #[test]

@@ -2,8 +2,9 @@
 
 mod support;
 
+use minfer_testkit::{TinyArch, TinyModel};
 use serde_json::{Value, json};
-use support::{finish, minfer, program, tiny};
+use support::{finish, folder, minfer, program, tiny};
 
 /// Numbers by name of an object.
 fn number(value: &Value, key: &str) -> f64 {
@@ -166,6 +167,19 @@ fn doctor_bounds_the_decode_of_a_model() {
     let text = minfer(["doctor", &model, "--threads", "1"]).ok();
     assert!(text.contains("tokens/s with 1 thread") && text.contains("of weights"), "{text}");
     minfer(["doctor", &format!("{model}.absent")]).refused(&["absent"]);
+}
+
+/// It reads no weights, so it has a bound for a model that could never be mapped here.
+#[test]
+#[cfg(unix)]
+fn doctor_needs_the_header_of_a_model_only() {
+    let path = folder("doctor_huge").join("huge.gguf");
+    TinyModel::new("huge", TinyArch::Llama).write_sparse(&path, 4 << 30).unwrap();
+    let mut command = std::process::Command::new("sh");
+    command.args(["-c", "ulimit -v 1000000 && exec \"$0\" doctor --threads 1 \"$1\""]);
+    let ran = finish(command.arg(program().get_program()).arg(&path));
+    std::fs::remove_file(&path).unwrap();
+    assert!(ran.ok().contains("tokens/s with 1 thread"));
 }
 
 /// Rounds can take minutes: stderr says what is measured, stdout is the answer.

@@ -33,7 +33,7 @@ pub struct Engine {
 }
 
 impl Engine {
-    /// Plans for the largest batch, then allocates exactly that.
+    /// Plans for the largest batch, then allocates exactly that. The model's weights must be mapped.
     pub fn new(model: Arc<Model>, backends: Vec<Box<dyn Backend>>, config: EngineConfig) -> Result<Self, EngineError> {
         let config = config.checked()?;
         let capabilities: Vec<Arc<dyn Capabilities>> = backends.iter().map(|b| b.capabilities()).collect();
@@ -42,13 +42,15 @@ impl Engine {
     }
 
     /// Allocates what a blueprint says, if the settings' budget admits it. The blueprint must have been made from the same
-    /// model, settings and backends; whoever wants to look at it, print it or refuse it does so before.
+    /// model, settings and backends; whoever wants to look at it, print it or refuse it does so before. For that its header is
+    /// enough; here its weights must be mapped ([`EngineError::WeightsNotMapped`]).
     pub fn from_blueprint(
         model: Arc<Model>,
         mut backends: Vec<Box<dyn Backend>>,
         config: EngineConfig,
         blueprint: Blueprint,
     ) -> Result<Self, EngineError> {
+        model.require_weights()?;
         let config = config.checked()?;
         let capabilities: Vec<Arc<dyn Capabilities>> = backends.iter().map(|b| b.capabilities()).collect();
         let replanner = Replanner { model: &model, config, backends: &capabilities };

@@ -8,6 +8,7 @@ use minfer_graph::GraphError;
 use minfer_model::ModelError;
 use minfer_plan::PlanError;
 use minfer_text::TextError;
+use std::path::PathBuf;
 
 /// What can go wrong from a file to an answer.
 #[derive(Debug, thiserror::Error)]
@@ -52,6 +53,20 @@ pub enum EngineError {
         got: usize,
         /// Planned.
         limit: u32,
+    },
+    /// A model of which only the header was opened.
+    #[error(
+        "of {} only the first {mapped_bytes} of {file_bytes} bytes are mapped, and an engine needs its weights; call \
+         Model::map_weights first",
+        path.display()
+    )]
+    WeightsNotMapped {
+        /// The first such file of the model.
+        path: PathBuf,
+        /// Bytes that are mapped.
+        mapped_bytes: u64,
+        /// Bytes of the file.
+        file_bytes: u64,
     },
     /// Logits without a single number.
     #[error("the model gives no numbers, only NaN or infinities; its weights are damaged, fetch the file again")]

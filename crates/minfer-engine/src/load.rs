@@ -42,6 +42,18 @@ impl Model {
         Self::understood(file, pre)
     }
 
+    /// Refuses a model without weights, of which an engine would be made.
+    pub(crate) fn require_weights(&self) -> Result<(), EngineError> {
+        match self.file.parts().iter().find(|part| !part.is_whole()) {
+            None => Ok(()),
+            Some(part) => Err(EngineError::WeightsNotMapped {
+                path: part.path().unwrap_or(Path::new("a file in memory")).to_path_buf(),
+                mapped_bytes: part.bytes().len() as u64,
+                file_bytes: part.file_bytes(),
+            }),
+        }
+    }
+
     /// Maps the weights, if only the header was read. The file must still be the same.
     pub fn map_weights(self) -> Result<Self, EngineError> {
         Ok(Self { file: self.file.map_whole()?, ..self })

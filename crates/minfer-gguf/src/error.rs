@@ -64,6 +64,19 @@ pub enum GgufError {
         /// Its reason.
         source: io::Error,
     },
+    /// The header goes on behind what is mapped, and so much of the file cannot be.
+    #[error(
+        "{place} needs the first {needs} bytes of the file, which cannot be mapped ({source}); the header is damaged, or \
+         the limit on addresses (`ulimit -v`) is too small for it"
+    )]
+    HeaderTooLong {
+        /// What runs past the mapped bytes.
+        place: Place,
+        /// Bytes from the start of the file that it needs.
+        needs: u64,
+        /// The operating system's reason.
+        source: io::Error,
+    },
     /// The header is no longer the one that was read.
     #[error("the file was changed while it was being opened; try again")]
     Changed,

@@ -219,21 +219,37 @@ impl GgufFile {
     }
 }
 
-/// Maps the first bytes of a file, and four times as many as long as what is mapped makes no sense and there are more.
 fn parse_file(path: &Path, first_bytes: u64, part: usize) -> Result<Parsed, GgufError> {
+    parse_growing(first_bytes, part, |most_bytes| MappedBytes::map_start(path, most_bytes))
+}
+
+/// Maps the first bytes of a file, and at least four times as many where its header goes on behind them. A damaged header is
+/// refused from what is mapped: for more there may be no addresses, and then that would be said of it. `map` takes the
+/// most bytes wanted and also gives the size of the whole file.
+fn parse_growing(
+    first_bytes: u64,
+    part: usize,
+    mut map: impl FnMut(u64) -> Result<(MappedBytes, u64), GgufError>,
+) -> Result<Parsed, GgufError> {
     let mut most_bytes = first_bytes;
+    let (mut bytes, mut file_bytes) = map(most_bytes)?;
     loop {
-        let (bytes, file_bytes) = MappedBytes::map_start(path, most_bytes)?;
-        match parse(Arc::new(bytes), file_bytes, part) {
-            Err(_) if most_bytes < file_bytes => most_bytes = most_bytes.saturating_mul(4),
+        let (place, needs) = match parse(Arc::new(bytes), file_bytes, part) {
+            Err(GgufError::Truncated { place, needs, .. }) if needs <= file_bytes => (place, needs),
             parsed => return parsed,
-        }
+        };
+        most_bytes = most_bytes.saturating_mul(4).max(needs);
+        (bytes, file_bytes) = map(most_bytes).map_err(|error| match error {
+            GgufError::Io { source, .. } => GgufError::HeaderTooLong { place, needs, source },
+            other => other,
+        })?;
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::error::Place;
     use crate::{Array, DType, GgufWriter};
     use std::io::Write;
 
@@ -301,5 +317,84 @@ mod tests {
             assert_eq!(part.to_string(), whole.to_string());
         }
         std::fs::remove_dir_all(dir).unwrap();
+    }
+
+    /// Of a file far too large to be mapped.
+    const HUGE_BYTES: u64 = 1 << 40;
+
+    /// A header of one entry, `a`, of this type and value, and of no tensor.
+    fn one_entry(ty: u32, value: &[u64]) -> Vec<u8> {
+        let mut bytes = b"GGUF\x03\0\0\0".to_vec();
+        [0u64, 1, 1].iter().for_each(|field| bytes.extend(field.to_le_bytes()));
+        bytes.push(b'a');
+        bytes.extend(ty.to_le_bytes());
+        value.iter().for_each(|field| bytes.extend(field.to_le_bytes()));
+        bytes
+    }
+
+    /// What is wrong with a file of `HUGE_BYTES` that starts so, and how many bytes were to be mapped each time. More than
+    /// 64 KiB cannot be.
+    fn damage(start: &[u8]) -> (GgufError, Vec<u64>) {
+        let mut asked = Vec::new();
+        let error = parse_growing(4096, 0, |most_bytes| {
+            asked.push(most_bytes);
+            if most_bytes > 1 << 16 {
+                return Err(GgufError::Io { action: "map the file", source: std::io::ErrorKind::OutOfMemory.into() });
+            }
+            let mut bytes = start.to_vec();
+            bytes.resize(most_bytes as usize, 0);
+            Ok((MappedBytes::from_vec(bytes), HUGE_BYTES))
+        });
+        (error.unwrap_err(), asked)
+    }
+
+    #[test]
+    fn damage_is_told_from_the_first_bytes() {
+        let edited = |at: usize, with: &[u8]| {
+            let mut bytes = one_entry(0, &[0]);
+            bytes[at..at + with.len()].copy_from_slice(with);
+            bytes
+        };
+        let count = |count: u64| edited(16, &count.to_le_bytes());
+        let key_len = |len: u64| edited(24, &len.to_le_bytes());
+        // An array's value: its element type in the lower half of the first field, then the count.
+        let array = |elem: u32, n: u64| {
+            let mut bytes = one_entry(9, &[]);
+            bytes.extend(elem.to_le_bytes());
+            bytes.extend(n.to_le_bytes());
+            bytes
+        };
+        type IsExpected = fn(&GgufError) -> bool;
+        let cases: [(Vec<u8>, IsExpected); 12] = [
+            (edited(0, b"gguf"), |e| matches!(e, GgufError::NotGguf { .. })),
+            (vec![0; 64], |e| matches!(e, GgufError::NotGguf { .. })),
+            (edited(4, &[9]), |e| matches!(e, GgufError::UnsupportedVersion { version: 9 })),
+            (count(HUGE_BYTES / 8), |e| matches!(e, GgufError::Count { .. })),
+            (count(1 << 20), |e| matches!(e, GgufError::TooMany { .. })),
+            (key_len(HUGE_BYTES), |e| matches!(e, GgufError::Truncated { place: Place::Key(0), has: HUGE_BYTES, .. })),
+            (key_len(1 << 30), |e| matches!(e, GgufError::TooLong { got, .. } if *got == 1 << 30)),
+            (key_len(0), |e| matches!(e, GgufError::EmptyName { .. })),
+            (one_entry(77, &[0]), |e| matches!(e, GgufError::UnknownValueType { id: 77, .. })),
+            (one_entry(8, &[u64::MAX]), |e| matches!(e, GgufError::Truncated { place: Place::Value(_), .. })),
+            (array(8, HUGE_BYTES / 4), |e| matches!(e, GgufError::Count { .. })),
+            (array(99, 3), |e| matches!(e, GgufError::UnknownValueType { id: 99, .. })),
+        ];
+        for (start, is_expected) in cases {
+            let (error, asked) = damage(&start);
+            assert!(is_expected(&error), "{error:?}");
+            assert_eq!(asked, [4096], "{error}");
+        }
+    }
+
+    #[test]
+    fn a_header_longer_than_addresses_reach_is_told_by_what_needs_them() {
+        let (error, asked) = damage(&one_entry(8, &[1 << 30]));
+        let needs = 24 + 9 + 4 + 8 + (1 << 30);
+        assert_eq!(asked, [4096, needs]);
+        let GgufError::HeaderTooLong { place: Place::Value(key), needs: told, .. } = &error else {
+            panic!("{error:?}")
+        };
+        assert_eq!((key.as_str(), *told), ("a", needs));
+        assert!(error.to_string().contains("the value of `a` needs the first"), "{error}");
     }
 }

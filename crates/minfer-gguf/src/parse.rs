@@ -51,9 +51,12 @@ pub(crate) struct Parsed {
 }
 
 /// Reads one file of `file_bytes`, of which `bytes` may be only the first ones. `part` is stored in the tensors.
+///
+/// `Truncated` with a need within the file says that more of it must be here; every other error would also be one if all
+/// of it were.
 pub(crate) fn parse(bytes: Arc<MappedBytes>, file_bytes: u64, part: usize) -> Result<Parsed, GgufError> {
     let all: &[u8] = &bytes;
-    let mut reader = Reader::new(all);
+    let mut reader = Reader::of_start(all, file_bytes);
     let header = |short: crate::reader::Short| short.at(Place::Header);
 
     let version = version(all, &mut reader)?;
@@ -118,12 +121,13 @@ fn entry(reader: &mut Reader<'_>, index: u64, bytes: &Arc<MappedBytes>) -> Resul
 /// A key or tensor name: not empty, not huge, UTF-8 without control characters.
 fn name(reader: &mut Reader<'_>, place: impl Fn() -> Place) -> Result<String, GgufError> {
     let len = reader.u64().map_err(|short| short.at(place()))?;
+    // Before it is read: nobody should map so much of a file for a name.
+    if len > MAX_NAME_BYTES && len <= reader.remaining() {
+        return Err(GgufError::TooLong { place: place(), got: len, limit: MAX_NAME_BYTES });
+    }
     let bytes = reader.take(len).map_err(|short| short.at(place()))?;
     if len == 0 {
         return Err(GgufError::EmptyName { place: place() });
-    }
-    if len > MAX_NAME_BYTES {
-        return Err(GgufError::TooLong { place: place(), got: len, limit: MAX_NAME_BYTES });
     }
     let text = std::str::from_utf8(bytes).map_err(|_| GgufError::NotUtf8 { place: place() })?;
     // Names end up in messages and on terminals.
@@ -165,7 +169,7 @@ fn value(
             let (elem, len) = array_header(reader, place)?;
             let start = reader.pos();
             skip_elements(reader, elem, len, 1, place)?;
-            // The count was checked against the bytes of a mapped file, so it fits.
+            // The elements are all mapped, so their count fits.
             let len = usize::try_from(len).unwrap_or(usize::MAX);
             Value::Array(crate::array::Array::new(elem, len, View::new(bytes, start..reader.pos())))
         }

@@ -2,17 +2,19 @@
 //! words are found or what they mean.
 
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BinaryHeap, HashSet};
 use std::hash::BuildHasher;
 
 use hashbrown::{DefaultHashBuilder, HashTable};
 
-use crate::byte_map;
-use crate::spec::Merges;
+use crate::spec::{Merges, TokenKind};
 use crate::vocab::{NONE, Spelling, Vocab, unescape_spaces};
+use crate::{TextError, byte_map};
 
 /// A longer word is cut, so that positions fit 32 bits.
 const MAX_WORD_BYTES: usize = 1 << 30;
+/// Of a merge in a message; the longest tokens of real vocabularies are runs of some hundred spaces.
+const MAX_SHOWN_CHARS: usize = 64;
 
 /// The merges by the ids of their parts: 12 bytes each and a table of ranks.
 pub(crate) struct Bpe {
@@ -42,29 +44,32 @@ struct Symbol {
 }
 
 impl Bpe {
-    /// Merges with a part or result outside the vocabulary can never apply and are dropped.
-    pub(crate) fn new(vocab: &Vocab, merges: &Merges, ignore_merges: bool, spelling: Spelling) -> Self {
+    /// Merges of tokens that text never becomes (control tokens, say) can never apply and are left out.
+    ///
+    /// # Errors
+    /// A merge with a part or result that is no token: text would be cut otherwise than the model was trained with.
+    pub(crate) fn new(
+        vocab: &Vocab,
+        merges: &Merges,
+        ignore_merges: bool,
+        spelling: Spelling,
+    ) -> Result<Self, TextError> {
+        let mut left_out = Vec::new();
         let mut pairs = Vec::with_capacity(merges.len());
         let mut text = Vec::new();
         // Most vocabularies list the results of their merges in rank order.
         let mut guess = 0;
         for rank in 0..merges.len() as u32 {
-            let Some((left, right)) = merges.pair(rank) else {
-                continue;
-            };
-            text.clear();
-            if !unspell(left, spelling, &mut text) {
-                continue;
+            match ids_in_text(vocab, merges.pair(rank), spelling, guess, &mut text) {
+                Some(ids) => {
+                    pairs.push(ids);
+                    guess = ids[2].saturating_add(1);
+                }
+                None => left_out.push(rank),
             }
-            let middle = text.len();
-            if !unspell(right, spelling, &mut text) {
-                continue;
-            }
-            let ids = (vocab.find(&text[..middle]), vocab.find(&text[middle..]), vocab.find_near(&text, guess));
-            if let (Some(left), Some(right), Some(merged)) = ids {
-                pairs.push([left, right, merged]);
-                guess = merged.saturating_add(1);
-            }
+        }
+        if !left_out.is_empty() {
+            refuse_unknown(vocab, merges, &left_out, spelling)?;
         }
         pairs.shrink_to_fit();
         let hasher = DefaultHashBuilder::default();
@@ -82,7 +87,7 @@ impl Bpe {
                 )
                 .or_insert(rank as u32);
         }
-        Self { merges: pairs, by_pair, hasher, ignore_merges, spelling }
+        Ok(Self { merges: pairs, by_pair, hasher, ignore_merges, spelling })
     }
 
     /// Appends the ids of one word.
@@ -158,6 +163,50 @@ impl Bpe {
     pub(crate) fn heap_bytes(&self) -> usize {
         self.merges.capacity() * size_of::<[u32; 3]>() + self.by_pair.allocation_size()
     }
+}
+
+/// The tokens of a merge's parts and of its result, if text can become all three. `text` is memory to be used again.
+fn ids_in_text(
+    vocab: &Vocab,
+    pair: Option<(&[u8], &[u8])>,
+    spelling: Spelling,
+    guess: u32,
+    text: &mut Vec<u8>,
+) -> Option<[u32; 3]> {
+    let (left, right) = pair?;
+    text.clear();
+    unspell(left, spelling, text).then_some(())?;
+    let middle = text.len();
+    unspell(right, spelling, text).then_some(())?;
+    Some([vocab.find(&text[..middle])?, vocab.find(&text[middle..])?, vocab.find_near(text, guess)?])
+}
+
+/// Refuses the first of these merges that is no pair, or has a part or result that is no token of any kind, however it is
+/// spelled.
+fn refuse_unknown(vocab: &Vocab, merges: &Merges, ranks: &[u32], spelling: Spelling) -> Result<(), TextError> {
+    let tokens: HashSet<&[u8]> = (0..vocab.len()).filter_map(|id| vocab.bytes(id)).collect();
+    let mut text = Vec::new();
+    for &rank in ranks {
+        let line = || shown(merges.line(rank).unwrap_or_default());
+        let Some((left, right)) = merges.pair(rank) else {
+            return Err(TextError::MergeWithoutPair { rank, line: line() });
+        };
+        for piece in [left, right, &[left, right].concat()] {
+            text.clear();
+            let is_token = tokens.contains(piece)
+                || unspell(piece, spelling, &mut text) && tokens.contains(&text[..])
+                || spelling.single_byte(piece, TokenKind::Byte).is_some_and(|byte| tokens.contains(&[byte][..]));
+            if !is_token {
+                return Err(TextError::MergeOfNoToken { rank, line: line(), piece: shown(piece) });
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Text of a file for a message: its start.
+fn shown(text: &[u8]) -> String {
+    String::from_utf8_lossy(text).chars().take(MAX_SHOWN_CHARS).collect()
 }
 
 fn unspell(text: &[u8], spelling: Spelling, out: &mut Vec<u8>) -> bool {

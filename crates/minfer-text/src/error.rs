@@ -43,6 +43,32 @@ pub enum TextError {
         /// Number of scores.
         got: usize,
     },
+    /// A line of the merges that is no pair.
+    #[error(
+        "merge {rank} (counted from 0), `{}`, is no pair of tokens; the vocabulary is damaged, get or convert the file again",
+        line.escape_debug()
+    )]
+    MergeWithoutPair {
+        /// Its rank.
+        rank: u32,
+        /// The line, or its start.
+        line: String,
+    },
+    /// A merge of what the vocabulary does not have, or to it.
+    #[error(
+        "merge {rank} (counted from 0), `{}`, needs `{}`, which is no token; the vocabulary is damaged, get or convert the \
+         file again",
+        line.escape_debug(),
+        piece.escape_debug()
+    )]
+    MergeOfNoToken {
+        /// Its rank.
+        rank: u32,
+        /// The line, or its start.
+        line: String,
+        /// Left or right part, or both together.
+        piece: String,
+    },
     /// Some bytes have no token, and neither unknown text nor U+FFFD has one that could stand for them.
     #[error(
         "{n_missing} bytes that text can hold have no token (the first is 0x{first:02X}), and nothing can stand for them"

@@ -233,10 +233,15 @@ impl Merges {
         self.len() == 0
     }
 
+    /// The merge of this rank as it was pushed.
+    pub(crate) fn line(&self, rank: u32) -> Option<&[u8]> {
+        self.lines.get(rank)
+    }
+
     /// Left and right of the merge of this rank; `None` past the end and for a line that
     /// holds no pair. The separator is the first space after the first byte.
     pub fn pair(&self, rank: u32) -> Option<(&[u8], &[u8])> {
-        let line = self.lines.get(rank)?;
+        let line = self.line(rank)?;
         let space = 1 + line.get(1..)?.iter().position(|&byte| byte == b' ')?;
         Some((&line[..space], &line[space + 1..])).filter(|(_, right)| !right.is_empty())
     }

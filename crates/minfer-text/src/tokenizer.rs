@@ -84,8 +84,8 @@ impl Tokenizer {
     ///
     /// # Errors
     /// An empty vocabulary, an id outside it, `add_bos` or `add_eos` without that token, a
-    /// SentencePiece vocabulary with fewer scores than tokens, a damaged table of normalised characters, or text that would
-    /// have neither a token nor an unknown token.
+    /// SentencePiece vocabulary with fewer scores than tokens, a merge that is no pair of tokens or gives none, a damaged
+    /// table of normalised characters, or text that would have neither a token nor an unknown token.
     pub fn new(spec: TokenizerSpec) -> Result<Self, TextError> {
         let n_vocab = u32::try_from(spec.tokens.len()).unwrap_or(u32::MAX);
         if n_vocab == 0 {
@@ -113,7 +113,7 @@ impl Tokenizer {
         drop(bytes);
         let model = match spec.kind {
             TokenizerKind::Bpe { pre, merges, ignore_merges } => {
-                Model::Bpe { pre, bpe: Bpe::new(&vocab, &merges, ignore_merges, spelling) }
+                Model::Bpe { pre, bpe: Bpe::new(&vocab, &merges, ignore_merges, spelling)? }
             }
             TokenizerKind::Spm => Model::Spm(Spm::new(&vocab, &scores)?),
             TokenizerKind::Unigram { charsmap, merge_spaces } => {

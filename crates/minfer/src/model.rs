@@ -1,12 +1,12 @@
 //! A model ready to answer. Takes a path and options; gives [`Minfer`].
 
 use crate::answer::{Answer, Generate, Piece, answer};
-use crate::backends::{BackendKind, backends};
+use crate::backends::{BackendKind, backends, capabilities};
 use crate::error::Error;
 use crate::prompt::{chat_prompt, text_prompt};
 use minfer_backend::Backend;
 use minfer_cpu::SimdLevel;
-use minfer_engine::{Engine, EngineConfig, EngineError, Model, choose_n_ctx};
+use minfer_engine::{Blueprint, Engine, EngineConfig, EngineError, Levers, Model, Replanner, admit, choose_n_ctx};
 use minfer_text::Message;
 use std::num::NonZeroUsize;
 use std::ops::ControlFlow;
@@ -38,19 +38,25 @@ pub fn open(path: impl AsRef<Path>) -> Result<Minfer, Error> {
     open_with(path, &Options::default())
 }
 
-/// Opens a model.
+/// Opens a model. What the budget of the settings does not admit is refused before weights are mapped or a thread starts.
 ///
 /// # Errors
 /// A file that is no model or one that is not supported, settings out of range, or too little memory. Each says what to do.
 pub fn open_with(path: impl AsRef<Path>, options: &Options) -> Result<Minfer, Error> {
-    let model = Arc::new(Model::open(path)?);
+    let model = Model::open_header(path, None)?;
     let n_ctx = choose_n_ctx(options.n_ctx, 0, Some(0), model.spec.n_ctx_train)?.n_ctx;
+    let config = EngineConfig { n_ctx, ..options.config }.checked()?;
+    // From the header alone: a file that the budget does not admit may be larger than all addresses.
+    let capabilities = capabilities(options.backend, options.threads, options.simd);
+    let blueprint = Blueprint::new(&model, &config, &capabilities)?;
+    admit(&Replanner { model: &model, config, backends: &capabilities }, &blueprint, Levers::default())?;
+    let model = Arc::new(model.map_weights()?);
     let backends = backends(options.backend, options.threads, options.simd)?;
-    Minfer::new(model, backends, EngineConfig { n_ctx, ..options.config })
+    Ok(Engine::from_blueprint(model, backends, config, blueprint)?.into())
 }
 
 impl Minfer {
-    /// From parts: a model that is open already, any backends, any settings.
+    /// From parts: a model that is open already, with its weights, any backends, any settings.
     pub fn new(model: Arc<Model>, backends: Vec<Box<dyn Backend>>, config: EngineConfig) -> Result<Self, Error> {
         Ok(Self { engine: Engine::new(model, backends, config)? })
     }

@@ -45,7 +45,7 @@ struct Findings {
 
 /// Looks at the machine, measures it, and says what that means for a model.
 pub fn doctor(settings: &Doctor) -> Result<Outcome> {
-    let bound = settings.model.as_ref().map(|path| Bound::of(GgufFile::open(path)?)).transpose()?;
+    let bound = settings.model.as_ref().map(|path| Bound::of(GgufFile::open_header(path)?)).transpose()?;
     let (machine, memory) = (Machine::read(), memory::memory());
     let level = settings.simd.unwrap_or_else(SimdLevel::detect);
     let probe = Probe::new(level, probe_bytes(&machine, memory, bound.as_ref())).map_err(minfer::Error::from)?;

@@ -126,17 +126,40 @@ fn tokens_without_kinds_still_fall_back_to_bytes() {
     assert_eq!(tokenizer.decode(&[3 + 10]), b"\n");
 }
 
-#[test]
-fn merges_that_name_no_token_are_dropped() {
+/// A vocabulary with one merge more.
+fn with_merge(line: &[u8]) -> (TokenizerSpec, u32) {
     let mut spec = small::bpe("gpt-2", false);
     let TokenizerKind::Bpe { merges, .. } = &mut spec.kind else { unreachable!() };
-    let n_good = merges.len();
-    for line in ["", " ", "a", "a ", " a", "  ", "q q", "界 a", "\u{144} b"] {
-        merges.push(line.as_bytes()).unwrap();
+    let rank = merges.push(line).unwrap();
+    (spec, rank)
+}
+
+#[test]
+fn merges_that_name_no_token_are_refused() {
+    for line in ["", " ", "a", "a ", " a", "  "] {
+        let (spec, rank) = with_merge(line.as_bytes());
+        let expected = TextError::MergeWithoutPair { rank, line: line.to_owned() };
+        assert_eq!(Tokenizer::new(spec).err(), Some(expected));
     }
-    merges.push(b"\xff \xfe").unwrap();
+    for (line, piece) in [("q q", "qq"), ("界 a", "界"), ("\u{144} b", "\u{144}"), ("l zz", "zz"), ("zz l", "zz")] {
+        let (spec, rank) = with_merge(line.as_bytes());
+        let error = Tokenizer::new(spec).err().unwrap();
+        assert_eq!(error, TextError::MergeOfNoToken { rank, line: line.to_owned(), piece: piece.to_owned() });
+        assert!(error.to_string().contains(&format!("merge {rank} (counted from 0), `{line}`, needs `{piece}`")));
+    }
+    let long = [b"\xff ".to_vec(), vec![b'x'; 1 << 20]].concat();
+    let error = Tokenizer::new(with_merge(&long).0).err().unwrap();
+    assert!(error.to_string().len() < 300, "{error}");
+}
+
+/// A control token is a token, though no text becomes it.
+#[test]
+fn merges_to_control_tokens_are_left_out() {
+    let (mut spec, rank) = with_merge(b"x y");
+    spec.tokens.push(b"xy", TokenKind::Control, None).unwrap();
     let tokenizer = Tokenizer::new(spec).unwrap();
-    assert_eq!(tokenizer.n_merges(), n_good);
+    assert_eq!(tokenizer.n_merges(), rank as usize);
+    assert_eq!(tokenizer.encode("xy", PLAIN).len(), 2);
 }
 
 fn any_token() -> impl Strategy<Value = (Vec<u8>, u8, f32)> {
