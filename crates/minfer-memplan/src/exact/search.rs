@@ -1,9 +1,10 @@
 //! The search proper: takes an instance, a capacity, an order of preference and a node budget; decides whether all
 //! items fit, or stops with the budget. Must not know about restarts.
 
+use super::Halt;
 use super::instance::Instance;
 use super::state::{Dead, Section, State};
-use super::{Halt, Stop};
+use crate::budget::Stop;
 
 /// Which item is branched on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -22,17 +23,22 @@ pub(crate) struct Search<'a> {
     pub rank: Vec<u32>,
     pub nodes: u64,
     budget: u64,
+    nodes_per_question: u64,
     saved: Vec<Section>,
 }
 
-/// How many nodes pass between two questions whether to stop.
+/// At most so many nodes pass between two questions whether to stop.
 const NODES_PER_QUESTION: u64 = 256;
+/// And so much work: a node may look at all sections of all items.
+const LOOKS_PER_QUESTION: u64 = 1 << 22;
 
 impl<'a> Search<'a> {
     pub fn new(instance: &'a Instance, capacity: u64, pick: Pick) -> Self {
         let rank = (0..instance.items.len() as u32).collect();
         let state = State::new(instance, capacity);
-        Self { state, pick, rank, nodes: 0, budget: 0, saved: Vec::new() }
+        let looks: usize = instance.members.iter().map(Vec::len).sum();
+        let nodes_per_question = (LOOKS_PER_QUESTION / (looks as u64).max(1)).clamp(1, NODES_PER_QUESTION);
+        Self { state, pick, rank, nodes: 0, budget: 0, nodes_per_question, saved: Vec::new() }
     }
 
     /// Whether all items fit; then their offsets are in the state. Leaves the state as it was otherwise.
@@ -77,7 +83,7 @@ impl<'a> Search<'a> {
         let range = (from, items.iter().map(|i| of(i).to).max().unwrap_or(from));
         loop {
             self.nodes += 1;
-            if self.nodes > self.budget || self.nodes.is_multiple_of(NODES_PER_QUESTION) && stop() {
+            if self.nodes > self.budget || self.nodes.is_multiple_of(self.nodes_per_question) && stop() {
                 return Err(Halt);
             }
             match self.state.propagate() {
@@ -113,7 +119,7 @@ impl<'a> Search<'a> {
         let narrow = |s: usize| {
             let (floor, slack) = (state.floor(s)?, state.slack(s));
             let choices = state.instance.members[s].iter().filter(|&&i| state.level(i) <= floor + slack).count() as u64;
-            Some((choices * (state.capacity / 8) + floor, slack, s))
+            Some((choices.saturating_mul(state.capacity / 8).saturating_add(floor), slack, s))
         };
         let (_, slack, s) = (range.0..range.1).filter_map(narrow).min()?;
         let limit = state.floor(s)? + slack;
