@@ -3,7 +3,7 @@
 
 use super::Halt;
 use super::instance::Instance;
-use super::state::{Dead, Section, State};
+use super::state::{End, Section, State};
 use crate::budget::Stop;
 
 /// Which item is branched on.
@@ -23,22 +23,17 @@ pub(crate) struct Search<'a> {
     pub rank: Vec<u32>,
     pub nodes: u64,
     budget: u64,
-    nodes_per_question: u64,
     saved: Vec<Section>,
 }
 
-/// At most so many nodes pass between two questions whether to stop.
+/// How many nodes pass between two questions whether to stop, if they are small: see [`State::propagate`].
 const NODES_PER_QUESTION: u64 = 256;
-/// And so much work: a node may look at all sections of all items.
-const LOOKS_PER_QUESTION: u64 = 1 << 22;
 
 impl<'a> Search<'a> {
     pub fn new(instance: &'a Instance, capacity: u64, pick: Pick) -> Self {
         let rank = (0..instance.items.len() as u32).collect();
         let state = State::new(instance, capacity);
-        let looks: usize = instance.members.iter().map(Vec::len).sum();
-        let nodes_per_question = (LOOKS_PER_QUESTION / (looks as u64).max(1)).clamp(1, NODES_PER_QUESTION);
-        Self { state, pick, rank, nodes: 0, budget: 0, nodes_per_question, saved: Vec::new() }
+        Self { state, pick, rank, nodes: 0, budget: 0, saved: Vec::new() }
     }
 
     /// Whether all items fit; then their offsets are in the state. Leaves the state as it was otherwise.
@@ -83,11 +78,12 @@ impl<'a> Search<'a> {
         let range = (from, items.iter().map(|i| of(i).to).max().unwrap_or(from));
         loop {
             self.nodes += 1;
-            if self.nodes > self.budget || self.nodes.is_multiple_of(self.nodes_per_question) && stop() {
+            if self.nodes > self.budget || self.nodes.is_multiple_of(NODES_PER_QUESTION) && stop() {
                 return Err(Halt);
             }
-            match self.state.propagate() {
-                Err(Dead) => return Ok(false),
+            match self.state.propagate(stop) {
+                Err(End::Dead) => return Ok(false),
+                Err(End::Stopped) => return Err(Halt),
                 Ok(true) => return self.components(items, stop),
                 Ok(false) => {}
             }
