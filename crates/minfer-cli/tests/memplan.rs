@@ -26,6 +26,10 @@ fn solve_then_check() {
         let words = ["memplan", "check", &solved].into_iter().chain(words);
         assert_eq!(minfer(words).ok(), "valid: 5 buffers, height 12 bytes\n");
     }
+    let problem_piped = minfer_with_stdin(["memplan", "check", &solved, "--problem", "-"], FIVE.as_bytes());
+    assert_eq!(problem_piped.ok(), "valid: 5 buffers, height 12 bytes\n");
+    minfer_with_stdin(["memplan", "check", "-", "--problem", "-"], FIVE.as_bytes())
+        .refused(&["--problem", "stdin for both"]);
     let piped = minfer_with_stdin(["memplan", "solve", "-"], FIVE.as_bytes()).ok();
     assert_eq!(piped, fs::read_to_string(&solved).unwrap());
     let table = minfer(["memplan", "solve", &five, "--output", "table"]).ok();
@@ -41,7 +45,10 @@ fn check_names_the_first_violation() {
     };
     let header = "id,lower,upper,size,offset\n";
     let overlap = check(&format!("{header}x,0,2,4,0\ny,1,3,4,3\n"), &[]);
-    assert_eq!(overlap, "wrong: buffers 0 and 1 share bytes while both are live (counted from 0; ids x, y)\n");
+    assert_eq!(
+        overlap,
+        "wrong: buffers 0 and 1 share bytes while both are live (counted from 0; ids x, y, lines 2, 3 of stdin)\n"
+    );
     assert!(check(&format!("{header}x,0,2,4,1\n"), &["--capacity", "4"]).contains("above the capacity 4"));
     let dir = folder("memplan_check");
     let five = file(&dir, "five.csv", FIVE);
@@ -99,8 +106,16 @@ fn gaps_lend_bytes() {
     let json: serde_json::Value = serde_json::from_str(&solve("json").ok()).unwrap();
     assert_eq!((&json["height"], &json["verdict"]), (&8.into(), &"optimal".into()));
     assert_eq!(json["buffers"][0]["gaps"], serde_json::json!([[2, 4], [6, 8]]));
+    // `gaps`, then `offset`, in every form.
+    assert_eq!(
+        json["buffers"][0].as_object().unwrap().keys().map(String::as_str).collect::<Vec<_>>()[5..],
+        ["gaps", "offset"]
+    );
     let table = solve("table").ok();
-    assert!(table.lines().next().unwrap().ends_with("gaps") && table.contains("2-4 6-8"), "{table}");
+    assert_eq!(
+        table,
+        "id  lower  upper  size  gaps     offset\na       0      9     8  2-4 6-8       0\nb       2      8     8  4-6           0\n"
+    );
     let check = |text: &str| minfer_with_stdin(["memplan", "check", "-"], text.as_bytes());
     assert_eq!(check(&placed).ok(), "valid: 2 buffers, height 8 bytes\n");
     let wrong = check(&placed.replace("4-6", "4-5"));
@@ -119,6 +134,34 @@ fn pictures() {
     let out = dir.join("five.svg").into_os_string().into_string().unwrap();
     assert_eq!(minfer(["memplan", "render", &five, "-o", &out]).ok(), "");
     assert_eq!(fs::read_to_string(&out).unwrap(), picture);
+    // A placement that is given, and right.
+    let solved = minfer(["memplan", "solve", &five]).ok();
+    assert_eq!(minfer_with_stdin(["memplan", "render", "-"], solved.as_bytes()).ok(), picture);
+}
+
+/// It is drawn all the same, with what is wrong in red, and said to be wrong.
+#[test]
+fn wrong_placements_are_not_drawn_in_silence() {
+    let render = |text: &str, words: &[&str]| {
+        let ran = minfer_with_stdin(["memplan", "render", "-"].iter().chain(words), text.as_bytes());
+        assert_eq!(ran.code, Some(1), "{ran:?}");
+        assert!(ran.stdout.starts_with("<svg ") && ran.stdout.ends_with("</svg>\n"), "{ran:?}");
+        (ran.stdout.matches("<g fill=\"#e01b24\"").count(), ran.stderr)
+    };
+    let overlap = "id,lower,upper,size,offset\nx,0,2,4,0\ny,1,3,4,3\nz,5,6,4,0\n";
+    let (marked, stderr) = render(overlap, &[]);
+    assert_eq!(
+        (marked, &*stderr),
+        (2, "wrong: buffers 0 and 1 share bytes while both are live (counted from 0; ids x, y, lines 2, 3 of stdin)\n")
+    );
+    let (marked, stderr) = render(&overlap.replace("y,1", "y,2"), &["--capacity", "6"]);
+    assert_eq!(marked, 1);
+    assert!(stderr.starts_with("wrong: buffer 1 ends at 7, above the capacity 6"), "{stderr}");
+    let (marked, stderr) = render("id,lower,upper,size,offset,gaps\nx,0,2,4,0,0-2\n", &[]);
+    assert!(marked == 1 && stderr.contains("impossible") && stderr.contains("id x, line 2"), "{stderr}");
+    let hard = include_str!("../../minfer-memplan/tests/minimalloc/I.1048576.csv");
+    let (_, stderr) = render(hard, &["--capacity", "1048576", "--timeout", "0"]);
+    assert!(stderr.contains("whether there is one is open"), "{stderr}");
 }
 
 #[test]
@@ -131,7 +174,13 @@ fn bad_input_is_one_sentence() {
     refused(b"id,lower,upper,size\na,0,1,x\n", &["line 2", "size", "x"]);
     refused(b"id,lower,upper,size,gaps\na,0,9,4,2-3@0:2\n", &["line 2", "gaps", "not supported", "2-3@0:2"]);
     refused(b"id,lower,upper,size,gaps\na,0,9,4,2\n", &["line 2", "gaps", "lower-upper"]);
-    refused(b"id,lower,upper,size,gaps\na,0,9,4,8-10\n", &["buffer 0", "[8, 10)", "outside of its lifetime [0, 9)"]);
+    refused(b"id,lower,upper,size\na,+0,1,4\n", &["line 2", "lower", "+0"]);
+    refused(b"id,lower,end,size\na,0,18446744073709551615,4\n", &["line 2", "end", "the step after"]);
+    for (gaps, why) in [("8-10", "[8, 10), outside of its lifetime [0, 9)"), ("3-3", "empty"), ("2-5 4-6", "until 5")] {
+        let text = format!("id,lower,upper,size,gaps\n\na,0,9,4,\nb c,0,9,4,{gaps}\n");
+        refused(text.as_bytes(), &["buffer 1: ", why, "(counted from 0; id b c, line 4 of stdin)"]);
+    }
+    refused(b"id,lower,upper,size,offset\na,0,9,4,0\nb,0,9,4,1\n", &["ids a, b, lines 2, 3 of stdin"]);
     refused(b"id,lower,upper,size\na,3,2,1\n", &["lifetime [3, 2) is empty"]);
     refused(b"id,lower,upper,size\na,0,1,18446744073709551615\nb,0,1,9\n", &["exceeds 64 bits"]);
     minfer(["memplan", "solve", "missing.csv"]).refused(&["missing.csv", "cannot read"]);

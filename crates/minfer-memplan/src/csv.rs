@@ -6,6 +6,10 @@
 //! `gaps` lists the periods in which the buffer is idle, `lower-upper` in any order with spaces between, half open, or both
 //! inclusive beside an `end`. A period `lower-upper@from:to` is refused: there the buffer would keep a part of its bytes.
 //! The capacity is not part of the format.
+//!
+//! Cells are names or numbers. A number is decimal digits below 2^64, without a sign, as all files of the suite have it;
+//! `alignment` and `offset` may be left empty. Spaces around a cell are no part of it; a cell in quotes is what is
+//! between them, and may hold commas, spaces, and quotes doubled. Empty lines and a byte order mark are skipped.
 
 use std::collections::HashSet;
 use std::fmt::Write as _;
@@ -43,17 +47,20 @@ pub enum CsvError {
     /// A line has not as many cells as the header.
     #[error("line {line}: expected {expected} cells, got {got}")]
     Cells { line: usize, expected: usize, got: usize },
-    /// A cell is no unsigned 64-bit number.
+    /// A cell is no unsigned 64-bit number in decimal digits.
     #[error("line {line}, column {column:?}: expected an unsigned 64-bit number, got {got:?}")]
     Number { line: usize, column: &'static str, got: String },
-    /// A cell of `gaps` is no list of periods.
+    /// The last step of a lifetime or an idle period is the last that 64 bits hold; the one after it must be, too.
+    #[error("line {line}, column {column:?}: the step after {got:?} leaves 64 bits")]
+    LastStep { line: usize, column: &'static str, got: String },
+    /// A cell of `gaps` is no list of idle periods.
     #[error("line {line}, column \"gaps\": expected lower-upper, got {got:?}")]
-    Gap { line: usize, got: String },
+    Idle { line: usize, got: String },
     /// A buffer keeps a part of its bytes in an idle period.
     #[error(
-        "line {line}, column \"gaps\": gaps that keep a part of the buffer (after \"@\") are not supported, got {got:?}"
+        "line {line}, column \"gaps\": idle periods that keep a part of the buffer (after \"@\") are not supported, got {got:?}"
     )]
-    GapWindow { line: usize, got: String },
+    IdlePart { line: usize, got: String },
     /// Two buffers have the same name.
     #[error("line {line}, column \"id\": {got:?} is there twice")]
     RepeatedId { line: usize, got: String },
@@ -93,10 +100,21 @@ fn column(name: &str) -> Option<&'static str> {
     })
 }
 
-/// Reads a problem. Says nothing about whether it makes sense: that is [`Problem::validate`].
-pub fn read(text: &str) -> Result<Table, CsvError> {
+/// The lines with text, counted from 1: the header and one per buffer.
+fn lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-    let mut lines = text.lines().enumerate().map(|(i, l)| (i + 1, l)).filter(|(_, l)| !l.trim().is_empty());
+    text.lines().enumerate().map(|(i, line)| (i + 1, line)).filter(|(_, line)| !line.trim().is_empty())
+}
+
+/// The line of a problem file that holds the buffer with this index, counted from 1 as in errors.
+pub fn line_of(text: &str, buffer: usize) -> Option<usize> {
+    lines(text).nth(buffer.checked_add(1)?).map(|(line, _)| line)
+}
+
+/// Reads a problem; the first mistake is the error. Says nothing about whether it makes sense: that is
+/// [`Problem::validate`].
+pub fn read(text: &str) -> Result<Table, CsvError> {
+    let mut lines = lines(text);
     let (line, header) = lines.next().ok_or(CsvError::Empty)?;
     let columns = read_header(line, header)?;
 
@@ -109,21 +127,18 @@ pub fn read(text: &str) -> Result<Table, CsvError> {
         }
         let (mut id, mut buffer) = (String::new(), Buffer::new(0, 0, 0));
         for (&column, cell) in columns.iter().zip(cells) {
-            let number = || {
-                let got = || CsvError::Number { line, column, got: cell.clone() };
-                cell.parse::<u64>().map_err(|_| got())
-            };
+            let number = || number(&cell).ok_or_else(|| CsvError::Number { line, column, got: cell.clone() });
             match column {
                 LOWER => buffer.lower = number()?,
                 UPPER => buffer.upper = number()?,
                 END => {
                     let past = number()?.checked_add(1);
-                    buffer.upper = past.ok_or(CsvError::Number { line, column, got: cell })?;
+                    buffer.upper = past.ok_or(CsvError::LastStep { line, column, got: cell })?;
                 }
                 SIZE => buffer.size = number()?,
                 ALIGNMENT if !cell.is_empty() => buffer.alignment = number()?,
                 OFFSET if !cell.is_empty() => buffer.offset = Some(number()?),
-                GAPS => buffer.idle = read_gaps(line, &cell, u64::from(columns.contains(&END)))?,
+                GAPS => buffer.idle = read_idle(line, &cell, columns.contains(&END))?,
                 ID => id = cell,
                 _ => {}
             }
@@ -158,29 +173,37 @@ fn read_header(line: usize, header: &str) -> Result<Vec<&'static str>, CsvError>
     Ok(columns)
 }
 
-/// The idle periods of a cell, ascending; `past` is 1 where the last step is named, 0 where the one after it is.
-fn read_gaps(line: usize, cell: &str, past: u64) -> Result<Vec<Range<u64>>, CsvError> {
-    let gap = |gap: &str| {
-        let got = gap.to_owned();
-        if gap.contains('@') {
-            return Err(CsvError::GapWindow { line, got });
+/// A number of the format: `parse` alone would take a sign.
+fn number(text: &str) -> Option<u64> {
+    text.bytes().all(|b| b.is_ascii_digit()).then(|| text.parse().ok()).flatten()
+}
+
+/// The idle periods of a cell of `gaps`, ascending and half open; in the cell their last steps may be named instead.
+fn read_idle(line: usize, cell: &str, names_last: bool) -> Result<Vec<Range<u64>>, CsvError> {
+    let period = |text: &str| {
+        let got = text.to_owned();
+        if text.contains('@') {
+            return Err(CsvError::IdlePart { line, got });
         }
-        let number = |text: &str| text.parse::<u64>().ok();
-        let bounds = gap.split_once('-').map(|(lower, upper)| (number(lower), number(upper)));
+        let bounds = text.split_once('-').and_then(|(lower, upper)| Some((number(lower)?, number(upper)?)));
         match bounds {
-            Some((Some(lower), Some(upper))) if upper <= u64::MAX - past => Ok(lower..upper + past),
-            _ => Err(CsvError::Gap { line, got }),
+            Some((lower, last)) if names_last => match last.checked_add(1) {
+                Some(upper) => Ok(lower..upper),
+                None => Err(CsvError::LastStep { line, column: GAPS, got }),
+            },
+            Some((lower, upper)) => Ok(lower..upper),
+            None => Err(CsvError::Idle { line, got }),
         }
     };
-    let mut gaps = cell.split_whitespace().map(gap).collect::<Result<Vec<_>, _>>()?;
-    gaps.sort_by_key(|gap| gap.start);
-    Ok(gaps)
+    let mut idle = cell.split_whitespace().map(period).collect::<Result<Vec<_>, _>>()?;
+    idle.sort_by_key(|period| period.start);
+    Ok(idle)
 }
 
 /// The idle periods of a buffer as a cell of `gaps`, half open.
-pub fn gaps(buffer: &Buffer) -> String {
-    let gaps: Vec<String> = buffer.idle.iter().map(|gap| format!("{}-{}", gap.start, gap.end)).collect();
-    gaps.join(" ")
+pub fn idle_cell(buffer: &Buffer) -> String {
+    let idle: Vec<String> = buffer.idle.iter().map(|period| format!("{}-{}", period.start, period.end)).collect();
+    idle.join(" ")
 }
 
 /// Splits a line at its commas. Plain cells are trimmed; quoted ones may contain commas, and quotes doubled.
@@ -231,11 +254,11 @@ pub fn write(table: &Table, offsets: Option<&[u64]>) -> Result<String, CsvError>
         }
     }
     let with_alignment = buffers.iter().any(|b| b.alignment != 1);
-    let with_gaps = buffers.iter().any(|b| !b.idle.is_empty());
+    let with_idle = buffers.iter().any(|b| !b.idle.is_empty());
     let with_offset = offsets.is_some() || buffers.iter().any(|b| b.offset.is_some());
     let mut text = String::from("id,lower,upper,size");
     text.push_str(if with_alignment { ",alignment" } else { "" });
-    text.push_str(if with_gaps { ",gaps" } else { "" });
+    text.push_str(if with_idle { ",gaps" } else { "" });
     text.push_str(if with_offset { ",offset\n" } else { "\n" });
     for (buffer, (b, id)) in buffers.iter().zip(&table.ids).enumerate() {
         if id.contains(['\n', '\r']) {
@@ -246,8 +269,8 @@ pub fn write(table: &Table, offsets: Option<&[u64]>) -> Result<String, CsvError>
         if with_alignment {
             let _ = write!(text, ",{}", b.alignment);
         }
-        if with_gaps {
-            let _ = write!(text, ",{}", gaps(b));
+        if with_idle {
+            let _ = write!(text, ",{}", idle_cell(b));
         }
         if with_offset {
             let offset = offsets.map(|o| o[buffer]).or(b.offset);
@@ -265,12 +288,11 @@ pub fn with_offsets(text: &str, offsets: &[u64]) -> Result<String, CsvError> {
     if offsets.len() != expected {
         return Err(CsvError::Count { expected, got: offsets.len() });
     }
-    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let mut out = String::with_capacity(text.len() + 12 * offsets.len());
     let mut place = None;
     let mut answers = offsets.iter();
-    for (i, line) in text.lines().enumerate().filter(|(_, l)| !l.trim().is_empty()) {
-        let mut cells = cells(i + 1, line)?;
+    for (line, text) in lines(text) {
+        let mut cells = cells(line, text)?;
         let is_header = out.is_empty();
         if is_header {
             place = cells.iter().position(|c| column(c) == Some(OFFSET));

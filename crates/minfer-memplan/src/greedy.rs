@@ -1,29 +1,18 @@
-//! Greedy placement: takes an order of buffers, places one after the other into a gap between those already placed that
-//! live at the same time. Must not know where orders come from.
+//! Greedy placement: takes an order of buffers, places one after the other into free addresses between those already
+//! placed that live at the same time. Must not know where orders come from.
 
+use crate::budget::Budget;
 use crate::fixed::align_up;
+use crate::lives::Lives;
 use crate::{Buffer, Problem};
 
-/// Which gap a buffer goes to.
+/// Which of the free ranges of addresses a buffer goes to.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Fit {
-    /// The lowest gap it fits in.
+    /// The lowest it fits in.
     First,
-    /// The gap with fewest bytes to spare, the lowest of those; above everything only if there is no gap.
+    /// The one with fewest bytes to spare, the lowest of those; above everything only if it fits in none.
     Best,
-}
-
-/// Work left, in nodes. Counting instead of timing keeps answers equal on all machines.
-pub(crate) struct Budget(pub(crate) u64);
-
-impl Budget {
-    pub(crate) fn spend(&mut self, nodes: usize) {
-        self.0 = self.0.saturating_sub(nodes as u64);
-    }
-
-    pub(crate) fn is_spent(&self) -> bool {
-        self.0 == 0
-    }
 }
 
 /// A lifetime in ranks: how many buffers begin before it begins, and before it ends. Half open; two of these meet
@@ -35,8 +24,12 @@ type Span = [i32; 2];
 struct Blocks {
     begins: Vec<i32>,
     ends: Vec<i32>,
+    addresses: Vec<Addresses>,
     buffers: Vec<u32>,
 }
+
+/// The bytes of a placed buffer: its offset and its top, half open.
+type Addresses = (u64, u64);
 
 impl Blocks {
     fn len(&self) -> usize {
@@ -46,12 +39,15 @@ impl Blocks {
     fn clear(&mut self) {
         self.begins.clear();
         self.ends.clear();
+        self.addresses.clear();
         self.buffers.clear();
     }
 
-    fn insert(&mut self, at: usize, [begin, end]: Span, buffer: usize) {
+    fn insert(&mut self, [begin, end]: Span, addresses: Addresses, buffer: usize) {
+        let at = self.addresses.partition_point(|&(offset, _)| offset < addresses.0);
         self.begins.insert(at, begin);
         self.ends.insert(at, end);
+        self.addresses.insert(at, addresses);
         self.buffers.insert(at, buffer as u32);
     }
 
@@ -61,29 +57,33 @@ impl Blocks {
             if keep(self.buffers[k] as usize) {
                 self.begins[kept] = self.begins[k];
                 self.ends[kept] = self.ends[k];
+                self.addresses[kept] = self.addresses[k];
                 self.buffers[kept] = self.buffers[k];
                 kept += 1;
             }
         }
         self.begins.truncate(kept);
         self.ends.truncate(kept);
+        self.addresses.truncate(kept);
         self.buffers.truncate(kept);
     }
 
     /// Hands the buffers that meet `span` to `pass` until it returns true; gives the number looked at. The comparisons
     /// have no branch: which of them hold is as good as random, and a mispredicted branch costs more than ten of them.
-    fn scan(&self, [begin, end]: Span, mut pass: impl FnMut(usize) -> bool) -> usize {
+    fn scan(&self, [begin, end]: Span, mut pass: impl FnMut(usize, Addresses) -> bool) -> usize {
         const LANES: usize = 32;
         let mut seen = 0;
         let spans = self.begins.chunks(LANES).zip(self.ends.chunks(LANES));
-        for ((begins, ends), buffers) in spans.zip(self.buffers.chunks(LANES)) {
+        let blocks = self.addresses.chunks(LANES).zip(self.buffers.chunks(LANES));
+        for ((begins, ends), (addresses, buffers)) in spans.zip(blocks) {
             let mut meets = 0u32; // bit k: the k-th meets the span
             for (k, (&b, &e)) in begins.iter().zip(ends).enumerate() {
                 meets |= u32::from((b < end) & (begin < e)) << k;
             }
             seen += buffers.len();
             while meets != 0 {
-                if pass(buffers[meets.trailing_zeros() as usize] as usize) {
+                let k = meets.trailing_zeros() as usize;
+                if pass(buffers[k] as usize, addresses[k]) {
                     return seen;
                 }
                 meets &= meets - 1;
@@ -103,9 +103,8 @@ pub(crate) struct Greedy<'a> {
     lowers: Vec<u64>,     // their first steps
     rank: Vec<usize>,     // buffer -> position in by_lower
     spans: Vec<Span>,
-    sizes: Vec<u64>,
     pub(crate) degree: Vec<usize>, // buffer -> how many other lifetimes meet its own
-    has_idle: bool,
+    lives: Option<Lives>,          // only where some are idle
     // State of the placement in progress.
     offsets: Vec<u64>,
     ends: MaxEnds,
@@ -142,9 +141,8 @@ impl<'a> Greedy<'a> {
             lowers,
             rank,
             spans,
-            sizes: buffers.iter().map(|b| b.size).collect(),
             degree,
-            has_idle: buffers.iter().any(|b| !b.idle.is_empty()),
+            lives: buffers.iter().any(|b| !b.idle.is_empty()).then(|| Lives::new(buffers)),
             offsets,
             ends,
             blocks: Blocks::default(),
@@ -153,13 +151,13 @@ impl<'a> Greedy<'a> {
     }
 
     /// Places the free buffers in this order. `Err(position)` as soon as the buffer at that position would end above
-    /// `limit`. The offsets are those of all buffers, by index.
+    /// `limit`, or the work is stopped there. The offsets are those of all buffers, by index.
     pub(crate) fn place(
         &mut self,
         order: &[usize],
         fit: Fit,
         limit: u64,
-        budget: &mut Budget,
+        budget: &mut Budget<'_>,
     ) -> Result<&[u64], usize> {
         self.blocks.clear();
         self.ends.clear();
@@ -176,16 +174,11 @@ impl<'a> Greedy<'a> {
         order: &[usize],
         fit: Fit,
         limit: u64,
-        budget: &mut Budget,
+        budget: &mut Budget<'_>,
     ) -> Result<&[u64], usize> {
         for (position, &i) in order.iter().enumerate().skip(from) {
-            // Lifetimes that meet may still share no step, if one is idle at those of the other.
-            let (buffers, b) = (self.buffers, &self.buffers[i]);
-            let offset = match self.has_idle {
-                false => self.find(i, fit, |_| true, budget),
-                true => self.find(i, fit, |j| b.meets(&buffers[j]), budget),
-            };
-            if offset + self.buffers[i].size > limit {
+            let offset = self.find(i, fit, budget);
+            if offset + self.buffers[i].size > limit || budget.is_stopped() {
                 return Err(position);
             }
             self.put(i, offset);
@@ -206,39 +199,60 @@ impl<'a> Greedy<'a> {
     fn put(&mut self, i: usize, offset: u64) {
         self.offsets[i] = offset;
         self.ends.set(self.rank[i], self.buffers[i].upper);
-        let at = self.blocks.buffers.partition_point(|&j| self.offsets[j as usize] < offset);
-        self.blocks.insert(at, self.spans[i], i);
+        self.blocks.insert(self.spans[i], (offset, offset + self.buffers[i].size), i);
     }
 
-    /// The offset for the buffer, beside those neighbours in lifetime that it `meets`.
-    fn find(&mut self, i: usize, fit: Fit, meets: impl Fn(usize) -> bool, budget: &mut Budget) -> u64 {
-        let b = &self.buffers[i];
-        let mut gaps = Gaps::new(b, fit);
-        let (offsets, sizes) = (&self.offsets, &self.sizes);
-        let mut pass = |j: usize| meets(j) && gaps.pass(offsets[j], offsets[j] + sizes[j]);
-        // Two ways to meet the neighbours by address: filter all placed blocks, or collect and sort the neighbours.
+    /// The offset for the buffer, beside those placed that it meets.
+    fn find(&mut self, i: usize, fit: Fit, budget: &mut Budget<'_>) -> u64 {
+        let mut free = FreeRanges::new(&self.buffers[i], fit);
+        let mut met = std::mem::take(&mut self.met);
+        match &self.lives {
+            None => self.neighbours(i, &mut met, budget, |_, taken| free.pass(taken)),
+            // Lifetimes that meet may still share no step, if one is idle at those of the other.
+            Some(lives) => {
+                let mut compared = 0;
+                self.neighbours(i, &mut met, budget, |j, taken| {
+                    free.is_in_the_way(taken) && lives.meet(i, j, &mut compared) && free.pass(taken)
+                });
+                budget.pass(compared);
+            }
+        }
+        self.met = met;
+        budget.pass(self.blocks.len() / 16); // those above will make room
+        free.choice()
+    }
+
+    /// Hands those placed whose lifetimes meet that of `i` to `pass`, by ascending offset, until it returns true. There are
+    /// two ways: to filter all blocks, or to collect the neighbours, into `met`, and sort them.
+    fn neighbours(
+        &self,
+        i: usize,
+        met: &mut Vec<usize>,
+        budget: &mut Budget<'_>,
+        mut pass: impl FnMut(usize, Addresses) -> bool,
+    ) {
         let n_placed = self.blocks.len();
         let expected = self.degree[i] * n_placed / self.by_lower.len();
         if 64 * expected >= n_placed || n_placed < 256 {
             let seen = self.blocks.scan(self.spans[i], pass);
             budget.spend(seen + 1);
-        } else {
-            let begun = self.lowers.partition_point(|&l| l < b.upper);
-            self.met.clear();
-            self.ends.above(b.lower, begun, &mut self.met);
-            budget.spend(8 * self.met.len() + 16);
-            for m in &mut self.met {
-                *m = self.by_lower[*m];
-            }
-            self.met.sort_unstable_by_key(|&j| offsets[j]);
-            self.met.iter().any(|&j| pass(j));
+            return;
         }
-        gaps.choice()
+        let b = &self.buffers[i];
+        let begun = self.lowers.partition_point(|&l| l < b.upper);
+        met.clear();
+        self.ends.above(b.lower, begun, met);
+        budget.spend(8 * met.len() + 16);
+        for m in &mut *met {
+            *m = self.by_lower[*m];
+        }
+        met.sort_unstable_by_key(|&j| self.offsets[j]);
+        met.iter().any(|&j| pass(j, (self.offsets[j], self.offsets[j] + self.buffers[j].size)));
     }
 }
 
-/// Walks over neighbours by ascending offset and remembers the gap to take.
-struct Gaps {
+/// Walks over neighbours by ascending offset and remembers the free range of addresses to take.
+struct FreeRanges {
     size: u64,
     alignment: u64,
     fit: Fit,
@@ -246,14 +260,20 @@ struct Gaps {
     best: Option<(u64, u64)>, // bytes to spare, offset
 }
 
-impl Gaps {
+impl FreeRanges {
     fn new(b: &Buffer, fit: Fit) -> Self {
         Self { size: b.size, alignment: b.alignment, fit, cursor: 0, best: None }
     }
 
-    /// Passes a neighbour; true once no later gap can be better.
+    /// Whether a neighbour at these bytes matters: it may still lie below the cursor.
     #[inline]
-    fn pass(&mut self, offset: u64, top: u64) -> bool {
+    fn is_in_the_way(&self, (_, top): Addresses) -> bool {
+        top > self.cursor
+    }
+
+    /// Passes a neighbour at these bytes; true once no later range can be better.
+    #[inline]
+    fn pass(&mut self, (offset, top): Addresses) -> bool {
         if offset >= self.cursor + self.size {
             let spare = offset - self.cursor - self.size;
             if self.best.is_none_or(|(least, _)| spare < least) {

@@ -3,11 +3,13 @@
 #![doc = include_str!("../README.md")]
 
 mod bound;
+mod budget;
 mod check;
 pub mod csv;
 mod exact;
 mod fixed;
 mod greedy;
+mod lives;
 mod naive;
 mod place;
 mod planned;

@@ -5,7 +5,8 @@ use std::str::FromStr;
 
 use thiserror::Error;
 
-use crate::exact::{self, Goal, Least, Stop};
+use crate::budget::Stop;
+use crate::exact::{self, Goal, Least};
 use crate::{LowerBound, Problem, ProblemError, lower_bound, naive, planned, pool};
 
 /// How offsets are chosen. All strategies give the same kind of answer.
@@ -138,13 +139,15 @@ pub struct Placed {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct Options {
-    /// Bound on the greedy work of [`Strategy::Planned`], in nodes: placed buffers looked at while searching for a gap, a
-    /// few nanoseconds each. A placement once begun is finished, so a little more may be spent. Counted, not timed: the
+    /// Bound on the greedy work of [`Strategy::Planned`], in nodes: placed buffers looked at while searching for free
+    /// addresses, a few nanoseconds each. A placement once begun is finished, so a little more may be spent. Counted, not timed: the
     /// answer is the same on every machine. Nothing more is spent once the lower bound is reached.
     pub node_budget: u64,
     /// Bound on the exact search that [`Strategy::Planned`] turns to if the greedy work did not reach the lower bound, in
     /// nodes: conclusions drawn after a decision, some microseconds each. 0: no search. The answer is the same on every
-    /// machine. Problems with more than 4096 buffers that hang together in time are not searched.
+    /// machine. Not searched are problems with more than 4096 buffers that hang together in time, with so many idle periods
+    /// that the tables would be larger than those of 4096 buffers without, or with heights above 2^61 in units of the
+    /// greatest common divisor of all lengths.
     pub search_nodes: u64,
     /// Whether the search may use a second thread. Changes neither the answer nor the nodes spent.
     pub parallel: bool,
@@ -209,7 +212,7 @@ pub fn place_with(problem: &Problem, strategy: Strategy, options: &Options) -> R
 }
 
 /// The same, but ends early once `stop` returns true, with the best placement so far; a capacity that was not reached by
-/// then is [`PlaceError::AboveCapacity`], never infeasible. `stop` is asked every few hundred nodes, perhaps from another
+/// then is [`PlaceError::AboveCapacity`], never infeasible. `stop` is asked every few milliseconds, perhaps from another
 /// thread. What depends on it, a clock say, the answer depends on, too.
 pub fn place_until(
     problem: &Problem,
@@ -222,16 +225,20 @@ pub fn place_until(
     if let Some(capacity) = problem.capacity.filter(|&c| bound.bytes > c) {
         return Err(PlaceError::Infeasible { capacity, lower_bound: bound });
     }
+    // Neither is a placement lower than a fixed buffer's end.
+    let fixed_top = problem.buffers.iter().filter_map(|b| b.offset.map(|o| o + b.size)).max().unwrap_or(0);
+    let least = bound.bytes.max(fixed_top);
     let mut search_nodes = 0;
     let (placement, proven, n_slots) = match strategy {
-        Strategy::Naive => (Placement::new(problem, naive::offsets(problem)), bound.bytes, None),
+        Strategy::Naive => (Placement::new(problem, naive::offsets(problem)), least, None),
         Strategy::Pool => {
             let pooled = pool::offsets(problem)?;
-            (Placement::new(problem, pooled.offsets), bound.bytes, Some(pooled.n_slots))
+            (Placement::new(problem, pooled.offsets), least, Some(pooled.n_slots))
         }
         Strategy::Planned => {
             search_nodes = options.search_nodes;
-            let Least { placement, proven } = planned(problem, &bound, options, &mut search_nodes, stop);
+            let Least { placement, proven } =
+                greedy_then_exact(problem, &bound, least, options, &mut search_nodes, stop);
             (placement, proven, None)
         }
     };
@@ -248,19 +255,27 @@ pub fn place_until(
     }
 }
 
-/// Greedy first, exact search if that leaves the goal open.
-fn planned(problem: &Problem, bound: &LowerBound, options: &Options, search_nodes: &mut u64, stop: Stop<'_>) -> Least {
+/// Greedy first, exact search if that leaves the goal open. No placement is lower than `least` bytes.
+fn greedy_then_exact(
+    problem: &Problem,
+    bound: &LowerBound,
+    least: u64,
+    options: &Options,
+    search_nodes: &mut u64,
+    stop: Stop<'_>,
+) -> Least {
     let goal = match problem.capacity {
         Some(capacity) if !options.minimize => Goal::Within(capacity),
         _ => Goal::Least,
     };
     let aim = match goal {
         Goal::Within(capacity) => capacity,
-        Goal::Least => bound.bytes,
+        Goal::Least => least,
     };
-    let placement = Placement::new(problem, planned::offsets(problem, bound, aim, options.node_budget));
-    let mut known = Least { placement, proven: bound.bytes };
-    if known.placement.height <= aim || *search_nodes == 0 || !exact::is_searchable(problem, known.placement.height) {
+    let placement = Placement::new(problem, planned::offsets(problem, bound, aim, options.node_budget, stop));
+    let mut known = Least { placement, proven: least };
+    let height = known.placement.height;
+    if height <= aim || *search_nodes == 0 || stop() || !exact::is_searchable(problem, height) {
         return known;
     }
     // A capacity comes first, whatever is wanted below it, with half of the nodes.

@@ -1,16 +1,17 @@
-//! The planned strategy: takes a valid problem and a height to aim for, tries orders until one attains it or the node
-//! budget is spent. Must not know how an order becomes offsets.
+//! The planned strategy: takes a valid problem and a height to aim for, tries orders until one attains it, the node
+//! budget is spent or it is stopped. Must not know how an order becomes offsets.
 
 use std::cmp::Reverse;
 use std::ops::Range;
 
-use crate::greedy::{Budget, Fit, Greedy};
+use crate::budget::{Budget, Stop};
+use crate::greedy::{Fit, Greedy};
 use crate::rising::Rising;
 use crate::sections::{MaxTree, Sections};
 use crate::{LowerBound, Placement, Problem, naive, pool};
 
 /// The lowest offsets found, by index. Never higher than the naive or the pool strategy's.
-pub(crate) fn offsets(problem: &Problem, bound: &LowerBound, aim: u64, node_budget: u64) -> Vec<u64> {
+pub(crate) fn offsets(problem: &Problem, bound: &LowerBound, aim: u64, node_budget: u64, stop: Stop<'_>) -> Vec<u64> {
     let mut best = Placement::new(problem, naive::offsets(problem));
     if let Ok(pooled) = pool::offsets(problem) {
         best.keep_lower(Placement::new(problem, pooled.offsets));
@@ -22,7 +23,7 @@ pub(crate) fn offsets(problem: &Problem, bound: &LowerBound, aim: u64, node_budg
     let has_fixed = problem.buffers.iter().any(|b| b.offset.is_some());
     let rising = (!has_fixed).then(|| Rising::new(&problem.buffers, &greedy.free));
     let keys = keys(&greedy, bound);
-    let mut search = Search { problem, bound, aim, greedy, rising, best, budget: Budget(node_budget) };
+    let mut search = Search { problem, bound, aim, greedy, rising, best, budget: Budget::new(node_budget, stop) };
     search.portfolio(&keys);
     search.adjust_handicaps(&keys);
     search.move_forward();
@@ -37,17 +38,17 @@ impl Placement {
     }
 }
 
-struct Search<'a> {
+struct Search<'a, 's> {
     problem: &'a Problem,
     bound: &'a LowerBound,
     aim: u64,
     greedy: Greedy<'a>,
     rising: Option<Rising<'a>>, // only without fixed buffers
     best: Placement,
-    budget: Budget,
+    budget: Budget<'s>,
 }
 
-impl Search<'_> {
+impl Search<'_, '_> {
     fn is_done(&self) -> bool {
         self.best.height <= self.aim || self.budget.is_spent()
     }
@@ -91,9 +92,9 @@ impl Search<'_> {
         let full = self.bound.bytes.min(u64::MAX / 4);
         let step = usize::try_from(full / 256 + 1).unwrap_or(usize::MAX);
         let mut handicaps = vec![vec![full; self.problem.buffers.len()]; keys.len()];
-        let reserve = self.budget.0 / 2;
+        let reserve = self.budget.left() / 2;
         for round in 0.. {
-            if self.is_done() || self.budget.0 < reserve {
+            if self.is_done() || self.budget.left() < reserve {
                 return;
             }
             let handicap = &mut handicaps[round % keys.len()];
@@ -223,6 +224,6 @@ impl Random {
         self.0 ^= self.0 << 25;
         self.0 ^= self.0 >> 27;
         let high = self.0.wrapping_mul(0x2545_F491_4F6C_DD1D) >> 32;
-        ((high * end as u64) >> 32) as usize
+        ((u128::from(high) * end as u128) >> 32) as usize
     }
 }

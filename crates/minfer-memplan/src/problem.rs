@@ -66,7 +66,7 @@ impl Buffer {
 
     /// Whether both are live at some step.
     pub fn meets(&self, other: &Buffer) -> bool {
-        let lifetimes_meet = self.lower < other.upper && other.lower < self.upper;
+        let lifetimes_meet = self.lower.max(other.lower) < self.upper.min(other.upper);
         if !lifetimes_meet || (self.idle.is_empty() && other.idle.is_empty()) {
             return lifetimes_meet;
         }
@@ -187,6 +187,24 @@ pub enum ProblemError {
         /// The buffer at which the sum overflowed.
         buffer: usize,
     },
+}
+
+impl ProblemError {
+    /// The buffers that the error names, by index.
+    pub fn buffers(&self) -> Vec<usize> {
+        match *self {
+            ProblemError::EmptyLifetime { buffer, .. }
+            | ProblemError::EmptyIdle { buffer, .. }
+            | ProblemError::IdleOutside { buffer, .. }
+            | ProblemError::IdleOverlap { buffer, .. }
+            | ProblemError::NeverLive { buffer, .. }
+            | ProblemError::ZeroAlignment { buffer }
+            | ProblemError::MisalignedOffset { buffer, .. }
+            | ProblemError::OffsetAboveCapacity { buffer, .. }
+            | ProblemError::TotalOverflow { buffer } => vec![buffer],
+            ProblemError::FixedOverlap { first, second } => vec![first, second],
+        }
+    }
 }
 
 impl Problem {

@@ -1,13 +1,13 @@
 //! Orders by rising ground: takes the free buffers, gives an order in which each lies as low as possible on top of all
-//! that came before. Must not know about gaps: ground that is covered is lost, greedy placement wins it back.
+//! that came before. Must not know about free ranges below: ground that is covered is lost, greedy placement wins it back.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::ops::Range;
 
 use crate::Buffer;
+use crate::budget::Budget;
 use crate::fixed::align_up;
-use crate::greedy::Budget;
 use crate::sections::{MaxTree, Sections};
 
 /// What a look at the ground costs, beside a look at a placed buffer.
@@ -30,13 +30,14 @@ impl<'a> Rising<'a> {
 
     /// Time after time takes the buffer whose offset on the ground plus `handicap` is lowest, ties by `key`, highest
     /// first, then by index. Both are indexed by buffer. `None` if the budget is spent on the way.
-    pub(crate) fn order(&self, key: &[u128], handicap: &[u64], budget: &mut Budget) -> Option<Vec<usize>> {
+    pub(crate) fn order(&self, key: &[u128], handicap: &[u64], budget: &mut Budget<'_>) -> Option<Vec<usize>> {
         let mut ground = MaxTree::new(self.n_sections);
         let first = |(k, &i): (usize, &usize)| Reverse((handicap[i], Reverse(key[i]), k));
         let mut heap: BinaryHeap<_> = self.free.iter().enumerate().map(first).collect();
         let mut order = Vec::with_capacity(self.free.len());
         while let Some(Reverse((claimed, rank, k))) = heap.pop() {
             budget.spend(NODES_PER_LOOK);
+            budget.pass(NODES_PER_LOOK * (self.spans[k].len() - 1));
             if budget.is_spent() {
                 return None;
             }

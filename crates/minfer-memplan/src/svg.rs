@@ -1,5 +1,5 @@
-//! Pictures: takes a problem and offsets, gives a drawing of time against address as SVG, without scripts or links. Must
-//! not judge the placement: overlaps are drawn as they are.
+//! Pictures: takes a problem, offsets and buffers to mark, gives a drawing of time against address as SVG, without scripts
+//! or links. Must not judge the placement: overlaps are drawn as they are.
 
 use std::fmt::Write as _;
 
@@ -14,8 +14,9 @@ const BOTTOM: f64 = 36.0;
 
 /// Draws the buffers, one offset each: time to the right, addresses upwards, the lower bound and the capacity as lines.
 /// Pointing at a buffer shows its name, lifetime, size and offset. An idle buffer leaves its bytes blank. Missing offsets
-/// are drawn at 0.
-pub fn draw(table: &Table, offsets: &[u64]) -> String {
+/// are drawn at 0. The `marked` buffers, by index, are drawn last and half transparent, in red: those that
+/// [`check`](crate::check) complained about, say.
+pub fn draw(table: &Table, offsets: &[u64], marked: &[usize]) -> String {
     let buffers = &table.problem.buffers;
     let offset = |i: usize| offsets.get(i).copied().unwrap_or(0);
     let first = buffers.iter().map(|b| b.lower).min().unwrap_or(0);
@@ -39,16 +40,23 @@ pub fn draw(table: &Table, offsets: &[u64]) -> String {
         "<text x=\"{LEFT}\" y=\"18\">{} buffers, height {height}, lower bound {bound} (step {step})</text>",
         buffers.len()
     );
-    for (i, b) in buffers.iter().enumerate().filter(|(_, b)| b.size > 0) {
+    let mut order: Vec<usize> = (0..buffers.len()).filter(|&i| buffers[i].size > 0).collect();
+    order.sort_by_key(|i| marked.contains(i)); // what is marked lies on top
+    for i in order {
+        let b = &buffers[i];
         let name = table.ids.get(i).map(String::as_str).unwrap_or_default();
         let (top, bottom) = (y(offset(i).saturating_add(b.size)), y(offset(i)));
         // Neighbouring indices get far hues: the golden angle.
         let hue = (i as f64 * 137.508) % 360.0;
+        let (fill, stroke) = match marked.contains(&i) {
+            false => (format!("hsl({hue:.0},55%,70%)"), "stroke=\"#444\" stroke-width=\"0.4\""),
+            true => ("#e01b24".to_owned(), "fill-opacity=\"0.5\" stroke=\"#b00020\" stroke-width=\"2\""),
+        };
         let idle: String = b.idle.iter().map(|p| format!(", idle during [{}, {})", p.start, p.end)).collect();
         // Named once, as a group: a buffer may have as many spans as idle periods, and the name tells all of them.
         let _ = writeln!(
             svg,
-            "<g fill=\"hsl({hue:.0},55%,70%)\" stroke=\"#444\" stroke-width=\"0.4\"><title>{}: [{}, {}){idle}, {} bytes \
+            "<g fill=\"{fill}\" {stroke}><title>{}: [{}, {}){idle}, {} bytes \
              at {}</title>",
             escaped(name),
             b.lower,

@@ -1,6 +1,6 @@
 //! Problem files: what is read, what is refused and how the refusal reads.
 
-use minfer_memplan::csv::{CsvError, Table, read, with_offsets, write};
+use minfer_memplan::csv::{CsvError, Table, line_of, read, with_offsets, write};
 use minfer_memplan::{Buffer, Problem, svg};
 
 fn error(text: &str) -> String {
@@ -44,22 +44,52 @@ fn errors_name_line_column_and_text() {
     let number = "expected an unsigned 64-bit number, got";
     assert_eq!(with("a,0,-1,4,"), format!("line 2, column \"upper\": {number} \"-1\""));
     assert_eq!(with("a,0,1,4 KiB,"), format!("line 2, column \"size\": {number} \"4 KiB\""));
-    for gap in ["2", "2-", "-3", "2-3-4", "a-b", "2:3", "2--3", "2-99999999999999999999"] {
+    for gap in ["2", "2-", "-3", "2-3-4", "a-b", "2:3", "2--3", "+2-3", "2-+3", "2-99999999999999999999"] {
         let expected = format!("line 2, column \"gaps\": expected lower-upper, got {gap:?}");
         assert_eq!(with(&format!("a,0,9,4,1-2 {gap}")), expected);
     }
     assert_eq!(
         with("a,0,9,4,1-2 2-3@0:2"),
-        "line 2, column \"gaps\": gaps that keep a part of the buffer (after \"@\") are not supported, got \"2-3@0:2\""
+        "line 2, column \"gaps\": idle periods that keep a part of the buffer (after \"@\") are not supported, got \"2-3@0:2\""
     );
+    // Beside an `end` the last step is named, and the one after it is needed.
     let past = format!("id,lower,end,size,gaps\na,0,9,4,1-{}", u64::MAX);
     let gap = format!("1-{}", u64::MAX);
-    assert_eq!(error(&past), format!("line 2, column \"gaps\": expected lower-upper, got {gap:?}"));
+    assert_eq!(error(&past), format!("line 2, column \"gaps\": the step after {gap:?} leaves 64 bits"));
     assert_eq!(with("a,0,1,4,\n\na,0,1,4,"), "line 4, column \"id\": \"a\" is there twice");
     assert_eq!(with("\"a,0,1,4,"), "line 2: unbalanced quotes");
     assert_eq!(with("\"a\"b,0,1,4,"), "line 2: unbalanced quotes");
     let past = format!("id,lower,end,size\na,0,{},4", u64::MAX);
-    assert_eq!(error(&past), format!("line 2, column \"end\": {number} \"{}\"", u64::MAX));
+    assert_eq!(error(&past), format!("line 2, column \"end\": the step after \"{}\" leaves 64 bits", u64::MAX));
+}
+
+/// Digits and nothing else, in every column; spaces around a cell are no part of it, those in quotes are.
+#[test]
+fn numbers_are_digits() {
+    let row = |column: usize, cell: &str| {
+        let mut cells = ["a", "0", "9", "4", "1", "8"];
+        cells[column] = cell;
+        format!("id,lower,upper,size,alignment,offset\n{}\n", cells.join(","))
+    };
+    for column in 1..6 {
+        for cell in ["+7", "-7", "7.0", "0x7", "7_000", "1e3", "\u{667}", "\" 7\"", "7 7", "18446744073709551616"] {
+            let read = read(&row(column, cell));
+            assert!(matches!(read, Err(CsvError::Number { line: 2, .. })), "column {column}: {cell:?} gave {read:?}");
+        }
+        for cell in ["7", " 7 ", "\t7", "007", "\"7\""] {
+            assert_eq!(read(&row(column, cell)), read(&row(column, "7")), "column {column}: {cell:?}");
+        }
+        let empty = read(&row(column, ""));
+        assert_eq!(empty.is_ok(), column > 3, "column {column}: {empty:?}");
+    }
+    assert_eq!(read("id,lower,upper,size\n\" a \",0,1,1\n b ,0,1,1\n").unwrap().ids, [" a ", "b"]);
+}
+
+#[test]
+fn every_buffer_has_its_line() {
+    let text = "\u{feff}\r\nid,lower,upper,size\r\n\r\na,0,3,4\r\n \nb,3,9,4";
+    assert_eq!([0, 1, 2, usize::MAX].map(|buffer| line_of(text, buffer)), [Some(4), Some(6), None, None]);
+    assert_eq!(line_of("", 0), None);
 }
 
 #[test]
@@ -102,17 +132,22 @@ fn answers_keep_all_columns() {
 #[test]
 fn pictures_show_every_buffer_and_hold_any_name() {
     let table = read("id,lower,upper,size\n<a&b>,0,3,4\nb,3,9,5\nempty,3,3,0\n").unwrap();
-    let picture = svg::draw(&table, &[0, 0, 0]);
+    let picture = svg::draw(&table, &[0, 0, 0], &[]);
     assert!(picture.starts_with("<svg ") && picture.ends_with("</svg>\n"));
     assert!(picture.contains("<title>&lt;a&amp;b&gt;: [0, 3), 4 bytes at 0</title>"), "{picture}");
     assert_eq!(picture.matches("<title>").count(), 2);
-    assert_eq!(picture, svg::draw(&table, &[0, 0, 0]));
+    assert_eq!(picture, svg::draw(&table, &[0, 0, 0], &[]));
     let table = read("id,lower,upper,size,gaps\na,0,9,4,2-3 5-7\nb,2,3,4,\n").unwrap();
-    let picture = svg::draw(&table, &[0, 0]);
+    let picture = svg::draw(&table, &[0, 0], &[]);
     let title = "<title>a: [0, 9), idle during [2, 3), idle during [5, 7), 4 bytes at 0</title>";
     // One name for all three spans: with a name each, the picture would grow with the square of the idle periods.
     assert_eq!((picture.matches(title).count(), picture.matches("<title>").count()), (1, 2), "{picture}");
     assert_eq!(picture.matches("<rect x=").count(), 4, "{picture}");
+    // What is marked is drawn over all else.
+    let [plain, marked] = [&[][..], &[0]].map(|marked| svg::draw(&table, &[0, 0], marked));
+    let red = "<g fill=\"#e01b24\"";
+    assert!(!plain.contains(red) && marked.matches(red).count() == 1, "{marked}");
+    assert!(marked.find("<title>b:").unwrap() < marked.find(red).unwrap(), "{marked}");
     // Whatever it is given: no panic, no number that is none.
     let odd = Table {
         ids: vec![],
@@ -122,7 +157,7 @@ fn pictures_show_every_buffer_and_hold_any_name() {
         ]),
     };
     for table in [Table::default(), odd] {
-        let picture = svg::draw(&table, &[u64::MAX]);
+        let picture = svg::draw(&table, &[u64::MAX], &[1, 7]);
         assert!(!picture.contains("NaN") && !picture.contains("inf"), "{picture}");
     }
 }

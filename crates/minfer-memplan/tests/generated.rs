@@ -1,5 +1,7 @@
 //! Generated problems: perfect packings, transformer-like chains, many buffers.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use minfer_memplan::*;
 
 /// A fixed sequence of numbers.
@@ -132,26 +134,75 @@ fn transformers_reach_the_lower_bound() {
     }
 }
 
+/// Twenty thousand buffers that live for up to so many steps, each with up to so many idle periods.
+fn twenty_thousand(longest: u64, most_idle: u64, random: &mut Random) -> Problem {
+    let buffer = |_| {
+        let lower = random.below(20_000);
+        let mut b = Buffer::new(lower, lower + 1 + random.below(longest), 1 + random.below(1 << 20));
+        let part = (b.upper - lower) / (most_idle + 1);
+        for k in 0..if part > 2 { most_idle } else { 0 } {
+            let start = lower + k * part + 1 + random.below(part - 1);
+            b = b.idle_in(start..start + 1 + random.below(lower + (k + 1) * part - start));
+        }
+        b
+    };
+    Problem::new((0..20_000).map(buffer).collect())
+}
+
 #[test]
 fn twenty_thousand_buffers_are_placed() {
     let mut random = Random(1);
     // Short lifetimes, then lifetimes so long that half of all pairs meet.
-    for longest in [100, 20_000] {
-        let buffer = |_| {
-            let lower = random.below(20_000);
-            Buffer::new(lower, lower + 1 + random.below(longest), 1 + random.below(1 << 20))
-        };
-        let problem = Problem::new((0..20_000).map(buffer).collect());
+    for (longest, most_idle) in [(100, 0), (20_000, 0), (100, 3), (20_000, 3)] {
+        let problem = twenty_thousand(longest, most_idle, &mut random);
         let mut heights = Vec::new();
         for strategy in [Strategy::Naive, Strategy::Pool, Strategy::Planned] {
             let placed = place(&problem, strategy).unwrap();
-            assert_eq!(check(&problem, &placed.placement.offsets), Ok(placed.placement.height));
+            assert_eq!(check_certificate(&problem, &placed), Ok(()));
             heights.push(placed.placement.height);
         }
         let bound = lower_bound(&problem).bytes;
-        println!("longest {longest}: bound {bound}, naive, pool, planned {heights:?}");
+        println!("longest {longest}, idle {most_idle}: bound {bound}, naive, pool, planned {heights:?}");
         assert!(heights[2] <= heights[1] && heights[2] <= heights[0]);
         assert!(heights[2] >= bound);
+    }
+}
+
+/// Not even a placement that was begun is finished: what is cheap to find stands.
+#[test]
+fn greedy_work_is_stopped() {
+    for most_idle in [0, 3] {
+        let problem = twenty_thousand(20_000, most_idle, &mut Random(1));
+        let asked = AtomicUsize::new(0);
+        let stop = || asked.fetch_add(1, Ordering::Relaxed) > 0;
+        let placed = place_until(&problem, Strategy::Planned, &Options::default(), &stop).unwrap();
+        assert_eq!(check_certificate(&problem, &placed), Ok(()));
+        let cheap = [Strategy::Naive, Strategy::Pool].map(|s| place(&problem, s).unwrap().placement.height);
+        assert_eq!(Some(&placed.placement.height), cheap.iter().min());
+        assert!((1..9).contains(&asked.into_inner()));
+    }
+}
+
+/// After a stop nothing is built or asked for any more, neither about the height nor about who is to blame.
+#[test]
+fn the_search_is_stopped() {
+    let problem = hollow(guillotine(60, 1 << 20, 1 << 20, &mut Random(3)));
+    let mut options = Options::default();
+    (options.node_budget, options.search_nodes) = (0, u64::MAX);
+    for capacity in [None, Some((1 << 20) + 1)] {
+        for until in 0..40 {
+            let problem = Problem { capacity, ..problem.clone() };
+            let asked = AtomicUsize::new(0);
+            let stop = || asked.fetch_add(1, Ordering::Relaxed) >= until;
+            let placed = match place_until(&problem, Strategy::Planned, &options, &stop) {
+                Ok(placed) => placed,
+                Err(PlaceError::AboveCapacity { found, .. }) => *found,
+                Err(error) => panic!("{error}"),
+            };
+            let open = Problem { capacity: None, ..problem };
+            assert_eq!(check_certificate(&open, &placed), Ok(()));
+            assert!(asked.into_inner() <= until + 20, "stopped after {until}");
+        }
     }
 }
 

@@ -161,6 +161,10 @@ fn every_kind_of_placement_error_is_named() {
     assert_eq!(check(&two, &[0]), Err(Violation::Count { expected: 2, got: 1 }));
     assert_eq!(check(&two, &[0, 7]), Err(Violation::Overlap { first: 0, second: 1 }));
     assert_eq!(check(&two, &[0, u64::MAX]), Err(Violation::Overflow { buffer: 1, offset: u64::MAX }));
+    assert_eq!(check(&two, &[0, 7]).unwrap_err().buffers(), [0, 1]);
+    // Of several pairs the one that meets first; a buffer without bytes lies in nobody's way.
+    let three = Problem::new(vec![b(5, 9, 8), b(2, 6, 8), b(0, 3, 8), b(0, 9, 0)]);
+    assert_eq!(check(&three, &[4, 0, 7, 1]), Err(Violation::Overlap { first: 1, second: 2 }));
     let tight = two.clone().with_capacity_bytes(15);
     assert_eq!(check(&tight, &[0, 8]), Err(Violation::AboveCapacity { buffer: 1, top: 16, capacity: 15 }));
     let aligned = Problem::new(vec![b(0, 2, 8).aligned(16)]);

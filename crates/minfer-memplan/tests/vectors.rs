@@ -25,9 +25,9 @@ fn pisarchyk_and_lee() {
     assert_eq!(height(&problem, Strategy::Naive), 234);
 }
 
-/// A planner that never uses the gap below the first live block needs 240 (XNNPACK issue 10800).
+/// A planner that never uses the free bytes below the first live block needs 240 (XNNPACK issue 10800).
 #[test]
-fn the_gap_below_the_first_live_block_is_used() {
+fn free_bytes_below_the_first_live_block_are_used() {
     let problem = inclusive(&[(0, 1, 100), (1, 2, 80), (2, 3, 60)]);
     assert_eq!(lower_bound(&problem).bytes, 180);
     assert_eq!(height(&problem, Strategy::Planned), 180);
@@ -173,6 +173,49 @@ fn the_first_free_buffer_may_be_stuck_above_a_fixed_one() {
     assert_eq!(placed.placement.height, 21);
     assert_eq!((placed.certificate.lower_bound.bytes, placed.certificate.proven_bytes), (16, 21));
     assert_eq!(placed.certificate.verdict, Verdict::OptimalBySearch);
+}
+
+/// No placement is lower than a fixed buffer's end, under any strategy and however far up it lies.
+#[test]
+fn a_fixed_buffer_proves_the_height_at_its_end() {
+    for offset in [1 << 20, 1 << 61, 1 << 62, 1 << 63, u64::MAX - 64] {
+        let problem = Problem::new(vec![Buffer::new(0, 2, 10).fixed_at(offset), Buffer::new(1, 3, 6)]);
+        for strategy in [Strategy::Naive, Strategy::Planned] {
+            let placed = place(&problem, strategy).unwrap();
+            assert_eq!(check_certificate(&problem, &placed), Ok(()));
+            assert_eq!((placed.placement.height, placed.certificate.verdict), (offset + 10, Verdict::OptimalBySearch));
+        }
+    }
+}
+
+/// Sizes near the end of 64 bits are searched as well, if they are multiples of something large.
+#[test]
+fn large_units_are_searched() {
+    let knot = [(2, 4, 1), (3, 6, 2), (0, 2, 4), (4, 6, 3), (3, 7, 2), (0, 1, 3), (1, 4, 2), (1, 3, 1)];
+    let problem = Problem::new(knot.map(|(lower, upper, size)| Buffer::new(lower, upper, size << 59)).to_vec());
+    let placed = place(&problem, Strategy::Planned).unwrap();
+    assert_eq!(check_certificate(&problem, &placed), Ok(()));
+    assert_eq!((placed.placement.height, placed.certificate.verdict), (8 << 59, Verdict::OptimalBySearch));
+}
+
+/// Many odd sizes of which 64 bits hold few: no sum, product or handicap overflows on the way.
+#[test]
+fn heights_near_the_limit_of_the_search_are_searched() {
+    let mut x = 7u64;
+    let mut below = |end: u64| {
+        x = x.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+        (x >> 33) % end
+    };
+    let mut buffer = |_| {
+        let lower = below(20);
+        Buffer::new(lower, lower + 1 + below(12), (1 << 54) + (below(1 << 30) << 23) + 1 + below(9))
+    };
+    let problem = Problem::new((0..200).map(&mut buffer).collect());
+    let mut options = Options::default();
+    options.node_budget = 1_000_000;
+    let placed = place_with(&problem, Strategy::Planned, &options).unwrap();
+    assert_eq!(check_certificate(&problem, &placed), Ok(()));
+    assert!(placed.certificate.height < u64::MAX / 8);
 }
 
 #[test]

@@ -29,9 +29,9 @@ impl PlanDiff<'_> {
     /// Whether nothing is different that anything would notice.
     pub fn is_empty(&self) -> bool {
         let bytes = |arena: Option<&ArenaRecord>| arena.map(|arena| arena.bytes);
-        let lists = [self.added.len(), self.removed.len(), self.resized.len(), self.longer.len(), self.shorter.len()];
-        lists.into_iter().all(|len| len == 0)
-            && self.moved.is_empty()
+        let values = [self.added.len(), self.removed.len(), self.resized.len(), self.moved.len()];
+        let lifetimes = [self.longer.len(), self.shorter.len()];
+        values.into_iter().chain(lifetimes).all(|len| len == 0)
             && self.arenas.iter().all(|arena| bytes(arena.before) == bytes(arena.after) && arena.causes.is_empty())
     }
 }

@@ -20,14 +20,14 @@ pub enum MemplanArgs {
         #[arg(long, value_enum, default_value_t = TableOutput::Csv)]
         output: TableOutput,
     },
-    /// Check a placement by itself: all pairs, bounds, alignments
+    /// Check a placement by itself: overlaps, bounds, alignments
     ///
     /// Shares no code with the search. Exit code 1 and the first violation if the placement is wrong.
     Check {
         /// Problem file with an offset for every buffer; - is stdin
         #[arg(value_name = "FILE.csv")]
         file: PathBuf,
-        /// Take lifetimes, sizes, alignments and fixed offsets from this file instead, by id
+        /// Take lifetimes, sizes, alignments and fixed offsets from this file instead, by id; - is stdin
         #[arg(long, value_name = "FILE.csv")]
         problem: Option<PathBuf>,
         /// Bytes that the placement must not exceed
@@ -35,6 +35,8 @@ pub enum MemplanArgs {
         capacity: Option<u64>,
     },
     /// Draw the placement as SVG; buffers without an offset are placed first
+    ///
+    /// A given placement that is wrong is drawn with the buffers of the first violation in red; stderr names it, exit code 1.
     Render {
         #[command(flatten)]
         problem: ProblemArgs,

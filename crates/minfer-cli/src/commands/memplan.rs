@@ -22,18 +22,12 @@ const GREEDY_NODES: u64 = 5_000_000;
 
 /// Does what was asked.
 pub fn memplan(settings: &Memplan) -> Result<Outcome> {
-    let name = match &settings.source {
-        TextSource::File(path) => path.display().to_string(),
-        _ => "stdin".to_owned(),
-    };
-    let text = read(&settings.source, &name)?;
-    let mut table = csv::read(&text).map_err(|error| Failure::new(format!("{name}: {error}")))?;
-    table.problem.capacity = settings.capacity;
-    let input = Input { name, text, table };
+    let mut input = read(&settings.source)?;
+    input.table.problem.capacity = settings.capacity;
     match &settings.action {
         MemplanAction::Solve { minimize, limit, output } => solve(&input, *minimize, *limit, *output),
-        MemplanAction::Check { problem } => verify(input, problem.as_deref()),
-        MemplanAction::Render { limit, file } => render(&input, &settings.source, *limit, file.as_deref()),
+        MemplanAction::Check { problem } => verify(input, problem.as_ref()),
+        MemplanAction::Render { limit, file } => render(input, &settings.source, *limit, file.as_deref()),
     }
 }
 
@@ -44,9 +38,16 @@ struct Input {
     table: Table,
 }
 
-fn read(source: &TextSource, name: &str) -> Result<String> {
+fn read(source: &TextSource) -> Result<Input> {
+    let name = match source {
+        TextSource::File(path) => path.display().to_string(),
+        _ => "stdin".to_owned(),
+    };
     let bytes = read_bytes(source, "minfer memplan solve FILE.csv, or pipe a problem into it")?;
-    String::from_utf8(bytes).map_err(|_| Failure::new(format!("{name}: not a table: it is not valid UTF-8")).into())
+    let text =
+        String::from_utf8(bytes).map_err(|_| Failure::new(format!("{name}: not a table: it is not valid UTF-8")))?;
+    let table = csv::read(&text).map_err(|error| Failure::new(format!("{name}: {error}")))?;
+    Ok(Input { name, text, table })
 }
 
 /// What came of a search.
@@ -84,19 +85,32 @@ fn search(input: &Input, minimize: bool, limit: Duration) -> Result<Found> {
             blame: blame.buffers,
             is_irreducible: blame.is_irreducible,
         },
-        Err(error) => return Err(failure(input, &error.to_string()).into()),
+        Err(PlaceError::Problem(error)) => return Err(failure(input, &error.to_string(), &error.buffers()).into()),
+        Err(error) => return Err(failure(input, &error.to_string(), &[]).into()),
     };
     if let Found::Placed(placed) | Found::TooHigh(placed) = &found {
         let mut problem = table.problem.clone();
         problem.capacity = problem.capacity.filter(|_| matches!(found, Found::Placed(_)));
         check_certificate(&problem, placed)
-            .map_err(|wrong| failure(input, &format!("the planner is wrong: {wrong}")))?;
+            .map_err(|wrong| failure(input, &format!("the planner is wrong: {wrong}"), &wrong.buffers()))?;
     }
     Ok(found)
 }
 
-fn failure(input: &Input, what: &str) -> Failure {
-    Failure::new(format!("{}: {what}", input.name)).hint("buffers are counted from 0, in the order of the file")
+fn failure(input: &Input, what: &str, buffers: &[usize]) -> Failure {
+    Failure::new(format!("{}: {what}{}", input.name, whereabouts(input, buffers)))
+}
+
+/// Who the buffers are that a sentence of the library names by index, and where the file tells of them.
+fn whereabouts(input: &Input, buffers: &[usize]) -> String {
+    let lines = buffers.iter().filter_map(|&i| csv::line_of(&input.text, i));
+    let lines: Vec<String> = lines.map(|line| line.to_string()).collect();
+    let names = names(&input.table, buffers);
+    match lines.len() {
+        0 => String::new(),
+        1 => format!(" (counted from 0; id {names}, line {} of {})", lines[0], input.name),
+        _ => format!(" (counted from 0; ids {names}, lines {} of {})", lines.join(", "), input.name),
+    }
 }
 
 fn solve(input: &Input, minimize: bool, limit: Duration, output: TableOutput) -> Result<Outcome> {
@@ -129,25 +143,30 @@ fn solve(input: &Input, minimize: bool, limit: Duration, output: TableOutput) ->
         TableOutput::Json => output::answer_json(&placed_json(&input.table, placed))?,
         TableOutput::Table => {
             let buffers = &input.table.problem.buffers;
-            let with_gaps = buffers.iter().any(|b| !b.idle.is_empty());
-            let mut columns = Columns::new(&[1, 2, 3, 4]);
-            let gaps = |cell: String| with_gaps.then_some(cell);
-            columns.row(
-                ["id", "lower", "upper", "size", "offset"].map(str::to_owned).into_iter().chain(gaps("gaps".into())),
-            );
+            let with_idle = buffers.iter().any(|b| !b.idle.is_empty());
+            let mut columns = Columns::new(if with_idle { &[1, 2, 3, 5] } else { &[1, 2, 3, 4] });
+            let mut row = |plain: [String; 4], gaps: String, offset: String| {
+                columns.row(plain.into_iter().chain(with_idle.then_some(gaps)).chain([offset]));
+            };
+            row(["id", "lower", "upper", "size"].map(str::to_owned), "gaps".to_owned(), "offset".to_owned());
             for (k, b) in buffers.iter().enumerate() {
-                let numbers = [b.lower, b.upper, b.size, placed.placement.offsets[k]].map(|n| n.to_string());
-                columns.row(std::iter::once(plain(&input.table.ids[k])).chain(numbers).chain(gaps(csv::gaps(b))));
+                let [lower, upper, size] = [b.lower, b.upper, b.size].map(|n| n.to_string());
+                let offset = placed.placement.offsets[k].to_string();
+                row([plain(&input.table.ids[k]), lower, upper, size], csv::idle_cell(b), offset);
             }
             output::answer(|out| columns.write(out, ""))?;
         }
     }
     certificate_notes(&input.table, placed);
     if outcome == Outcome::No {
-        let capacity = capacity.unwrap_or_default();
-        output::line(&format!("no placement within {capacity} bytes was found in time; whether there is one is open"));
+        tell_that_it_is_open(&input.table);
     }
     Ok(outcome)
+}
+
+fn tell_that_it_is_open(table: &Table) {
+    let capacity = table.problem.capacity.unwrap_or_default();
+    output::line(&format!("no placement within {capacity} bytes was found in time; whether there is one is open"));
 }
 
 fn certificate_notes(table: &Table, placed: &Placed) {
@@ -194,7 +213,7 @@ fn placed_json(table: &Table, placed: &Placed) -> Value {
             "upper": b.upper,
             "size": b.size,
             "alignment": b.alignment,
-            "gaps": b.idle.iter().map(|gap| [gap.start, gap.end]).collect::<Vec<_>>(),
+            "gaps": b.idle.iter().map(|period| [period.start, period.end]).collect::<Vec<_>>(),
             "offset": placed.placement.offsets[i],
         })
     };
@@ -224,41 +243,32 @@ fn take_offsets(table: &mut Table) -> Result<Vec<u64>, usize> {
     Ok(buffers.iter_mut().filter_map(|b| b.offset.take()).collect())
 }
 
-fn verify(input: Input, problem: Option<&Path>) -> Result<Outcome> {
-    let Input { name, mut table, .. } = input;
-    let capacity = table.problem.capacity;
-    let mut offsets = take_offsets(&mut table).map_err(|missing| {
-        let id = plain(&table.ids[missing]);
-        Failure::new(format!("{name}: buffer {id} has no offset")).hint("`minfer memplan solve` fills them in")
+fn verify(mut input: Input, problem: Option<&TextSource>) -> Result<Outcome> {
+    let mut offsets = take_offsets(&mut input.table).map_err(|missing| {
+        let id = plain(&input.table.ids[missing]);
+        Failure::new(format!("{}: buffer {id} has no offset", input.name)).hint("`minfer memplan solve` fills them in")
     })?;
-    if let Some(path) = problem {
-        let other_name = path.display().to_string();
-        let text = read(&TextSource::File(path.to_owned()), &other_name)?;
-        let other = csv::read(&text).map_err(|error| Failure::new(format!("{other_name}: {error}")))?;
-        let by_id: HashMap<&String, u64> = table.ids.iter().zip(offsets).collect();
-        let missing = |id: &String| format!("{name}: buffer {} of {other_name} is not there", plain(id));
-        let found: Result<Vec<u64>, &String> = other.ids.iter().map(|id| by_id.get(id).copied().ok_or(id)).collect();
-        offsets = match found {
+    if let Some(problem) = problem {
+        let mut other = read(problem)?;
+        let by_id: HashMap<&String, u64> = input.table.ids.iter().zip(offsets).collect();
+        let found = other.table.ids.iter().map(|id| by_id.get(id).copied().ok_or(id));
+        offsets = match found.collect::<Result<Vec<u64>, &String>>() {
             Ok(found) if found.len() == by_id.len() => found,
-            Ok(_) => return Ok(wrong(&format!("{name} has buffers that {other_name} has not"))),
-            Err(id) => return Ok(wrong(&missing(id))),
+            Ok(_) => return Ok(wrong(&format!("{} has buffers that {} has not", input.name, other.name))),
+            Err(id) => {
+                return Ok(wrong(&format!("{}: buffer {} of {} is not there", input.name, plain(id), other.name)));
+            }
         };
-        table = other;
-        table.problem.capacity = capacity;
+        other.table.problem.capacity = input.table.problem.capacity;
+        input = other;
     }
-    match check(&table.problem, &offsets) {
+    match check(&input.table.problem, &offsets) {
         Ok(height) => {
             let n = offsets.len();
             output::answer(|out| writeln!(out, "valid: {n} buffers, height {height} bytes"))?;
             Ok(Outcome::Done)
         }
-        Err(violation) => {
-            let mut text = violation.to_string();
-            if let Some(ids) = involved(&table, &violation) {
-                text = format!("{text} (counted from 0; ids {ids})");
-            }
-            Ok(wrong(&text))
-        }
+        Err(violation) => Ok(wrong(&format!("{violation}{}", whereabouts(&input, &violation.buffers())))),
     }
 }
 
@@ -269,30 +279,24 @@ fn wrong(why: &str) -> Outcome {
     Outcome::No
 }
 
-/// The ids of the buffers that a violation names.
-fn involved(table: &Table, violation: &minfer_memplan::Violation) -> Option<String> {
-    use minfer_memplan::Violation as V;
-    let buffers: &[usize] = match violation {
-        V::Overlap { first, second } => &[*first, *second],
-        V::Impossible { buffer }
-        | V::Overflow { buffer, .. }
-        | V::Misaligned { buffer, .. }
-        | V::Moved { buffer, .. }
-        | V::AboveCapacity { buffer, .. } => &[*buffer],
-        _ => return None,
-    };
-    Some(names(table, buffers))
-}
-
-fn render(input: &Input, source: &TextSource, limit: Duration, file: Option<&Path>) -> Result<Outcome> {
-    let mut table = input.table.clone();
+/// A placement that is given is drawn even if it is wrong: to see where is what the picture is for.
+fn render(mut input: Input, source: &TextSource, limit: Duration, file: Option<&Path>) -> Result<Outcome> {
     let mut outcome = Outcome::Done;
-    let offsets = match take_offsets(&mut table) {
-        Ok(offsets) => offsets,
-        Err(_) => match search(input, false, limit)? {
+    let mut marked = Vec::new();
+    let offsets = match take_offsets(&mut input.table) {
+        Ok(offsets) => {
+            if let Err(violation) = check(&input.table.problem, &offsets) {
+                outcome = Outcome::No;
+                marked = violation.buffers();
+                output::line(&format!("wrong: {}", plain(&format!("{violation}{}", whereabouts(&input, &marked)))));
+            }
+            offsets
+        }
+        Err(_) => match search(&input, false, limit)? {
             Found::Placed(placed) => placed.placement.offsets,
             Found::TooHigh(placed) => {
                 outcome = Outcome::No;
+                tell_that_it_is_open(&input.table);
                 placed.placement.offsets
             }
             Found::Nothing { why, .. } => {
@@ -301,7 +305,7 @@ fn render(input: &Input, source: &TextSource, limit: Duration, file: Option<&Pat
             }
         },
     };
-    let picture = svg::draw(&table, &offsets);
+    let picture = svg::draw(&input.table, &offsets, &marked);
     match file {
         None => output::answer(|out| out.write_all(picture.as_bytes()))?,
         Some(path) => Outputs::default().keep_text(source, "the problem").write(path, picture.as_bytes())?,

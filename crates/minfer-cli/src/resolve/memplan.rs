@@ -21,7 +21,7 @@ pub struct Memplan {
 /// What `minfer memplan` does.
 pub enum MemplanAction {
     Solve { minimize: bool, limit: Duration, output: TableOutput },
-    Check { problem: Option<PathBuf> },
+    Check { problem: Option<TextSource> },
     Render { limit: Duration, file: Option<PathBuf> },
 }
 
@@ -40,7 +40,11 @@ pub(super) fn memplan(raw: args::MemplanArgs) -> Resolved<Memplan> {
             action: MemplanAction::Solve { minimize, limit: limit(problem.timeout)?, output },
         },
         args::MemplanArgs::Check { file, problem, capacity } => {
-            Memplan { source: of(file), capacity, action: MemplanAction::Check { problem } }
+            let (source, problem) = (of(file), problem.map(of));
+            if let (TextSource::Stdin, Some(TextSource::Stdin)) = (&source, &problem) {
+                return Err(Failure::new("the placement and --problem: expected a file for one, got stdin for both"));
+            }
+            Memplan { source, capacity, action: MemplanAction::Check { problem } }
         }
         args::MemplanArgs::Render { problem, out } => Memplan {
             source: of(problem.file),

@@ -2,7 +2,8 @@
 //! not know how that was found out.
 
 use super::restarts::Question;
-use super::{Decision, Stop, components};
+use super::{Decision, components};
+use crate::budget::Stop;
 use crate::{Blame, Buffer, Problem, lower_bound};
 
 /// Nodes a question about fewer buffers may take, at most.
@@ -36,8 +37,11 @@ pub(crate) fn blame(problem: &Problem, suspects: &[usize], capacity: u64, budget
     }
 }
 
-/// Whether these buffers alone fit; `None` if the budget ends first.
+/// Whether these buffers alone fit; `None` if the budget ends first, or the search.
 fn fits(problem: &Problem, buffers: &[usize], capacity: u64, budget: &mut u64, stop: Stop<'_>) -> Option<bool> {
+    if stop() {
+        return None;
+    }
     let part = Problem::new(buffers.iter().map(|&i| problem.buffers[i].clone()).collect());
     let is_above = |b: &Buffer| b.offset.is_some_and(|o| o + b.size > capacity);
     if lower_bound(&part).bytes > capacity || part.buffers.iter().any(is_above) {

@@ -68,11 +68,18 @@ impl Instance {
         for (k, i) in items.iter().enumerate() {
             i.sections().for_each(|s| members[s].push(k as u32));
         }
+        // Who shares a section with an item is there when a span of it begins, or begins within.
+        let mut beginning = vec![Vec::new(); members.len()];
+        for (k, i) in items.iter().enumerate() {
+            i.spans.iter().for_each(|span| beginning[span.start].push(k as u32));
+        }
         let mut seen = vec![usize::MAX; items.len()];
         let neighbours = |(k, i): (usize, &Item)| {
             let mut met = Vec::new();
             seen[k] = k;
-            for &j in i.sections().flat_map(|s| &members[s]) {
+            let of_span =
+                |span: &Range<usize>| members[span.start].iter().chain(beginning[span.clone()].iter().flatten());
+            for &j in i.spans.iter().flat_map(of_span) {
                 if seen[j as usize] != k {
                     seen[j as usize] = k;
                     met.push(j);
@@ -114,7 +121,7 @@ fn gcd(mut a: u64, mut b: u64) -> u64 {
 /// Each buffer's half-open ranges of *crowded* sections: those whose live set is not part of a neighbouring section's.
 /// The others ask for nothing that these do not. Each of a buffer's spans holds a crowded section: the first after whose
 /// beginning something ends.
-fn crowded_spans<'a>(buffers: impl Iterator<Item = &'a Buffer> + Clone) -> Vec<Vec<Range<usize>>> {
+pub(crate) fn crowded_spans<'a>(buffers: impl Iterator<Item = &'a Buffer> + Clone) -> Vec<Vec<Range<usize>>> {
     let sections = Sections::new(buffers.clone());
     let spans: Vec<Vec<_>> = buffers.map(|b| sections.of(b).collect()).collect();
     let (mut starts, mut ends) = (vec![false; sections.len() + 1], vec![false; sections.len() + 1]);

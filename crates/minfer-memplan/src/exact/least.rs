@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 
 use super::instance::{Instance, unit};
 use super::restarts::Question;
-use super::{Decision, Stop, components};
+use super::{Decision, components};
+use crate::budget::Stop;
 use crate::{Placement, Problem};
 
 /// What the search is for.
@@ -39,9 +40,8 @@ pub(crate) fn least(
 ) -> Least {
     let parts = components(problem);
     let unit = unit(problem.buffers.iter().filter(|b| b.size > 0)).max(1);
-    let fixed = problem.buffers.iter().filter_map(|b| b.offset.map(|o| o + b.size)).max().unwrap_or(0);
     let mut known = start;
-    known.proven = known.proven.max(fixed).next_multiple_of(unit).min(known.placement.height);
+    known.proven = known.proven.checked_next_multiple_of(unit).unwrap_or(u64::MAX).min(known.placement.height);
     let mut asking = Asking { problem, parts: &parts, parallel, questions: BTreeMap::new(), budget, stop };
 
     if let Goal::Within(capacity) = goal {
@@ -99,6 +99,10 @@ impl Asking<'_, '_> {
             let top = part.buffers.iter().map(|&b| offsets[b] + self.problem.buffers[b].size).max();
             if top.is_none_or(|t| t <= capacity) {
                 continue;
+            }
+            if (self.stop)() {
+                fits = false;
+                break;
             }
             let new = || Question::new(part, capacity / part.unit, self.parallel);
             let question = self.questions.entry((capacity, p)).or_insert_with(new);

@@ -11,7 +11,8 @@ use std::thread;
 
 use super::instance::Instance;
 use super::search::{Pick, Search};
-use super::{Decision, Halt, Stop};
+use super::{Decision, Halt};
+use crate::budget::Stop;
 
 /// What an order of preference goes by, highest first.
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -1,9 +1,10 @@
 //! The search proper: takes an instance, a capacity, an order of preference and a node budget; decides whether all
 //! items fit, or stops with the budget. Must not know about restarts.
 
+use super::Halt;
 use super::instance::Instance;
-use super::state::{Dead, Section, State};
-use super::{Halt, Stop};
+use super::state::{End, Section, State};
+use crate::budget::Stop;
 
 /// Which item is branched on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -25,7 +26,7 @@ pub(crate) struct Search<'a> {
     saved: Vec<Section>,
 }
 
-/// How many nodes pass between two questions whether to stop.
+/// How many nodes pass between two questions whether to stop, if they are small: see [`State::propagate`].
 const NODES_PER_QUESTION: u64 = 256;
 
 impl<'a> Search<'a> {
@@ -80,8 +81,9 @@ impl<'a> Search<'a> {
             if self.nodes > self.budget || self.nodes.is_multiple_of(NODES_PER_QUESTION) && stop() {
                 return Err(Halt);
             }
-            match self.state.propagate() {
-                Err(Dead) => return Ok(false),
+            match self.state.propagate(stop) {
+                Err(End::Dead) => return Ok(false),
+                Err(End::Stopped) => return Err(Halt),
                 Ok(true) => return self.components(items, stop),
                 Ok(false) => {}
             }
@@ -113,7 +115,7 @@ impl<'a> Search<'a> {
         let narrow = |s: usize| {
             let (floor, slack) = (state.floor(s)?, state.slack(s));
             let choices = state.instance.members[s].iter().filter(|&&i| state.level(i) <= floor + slack).count() as u64;
-            Some((choices * (state.capacity / 8) + floor, slack, s))
+            Some((choices.saturating_mul(state.capacity / 8).saturating_add(floor), slack, s))
         };
         let (_, slack, s) = (range.0..range.1).filter_map(narrow).min()?;
         let limit = state.floor(s)? + slack;

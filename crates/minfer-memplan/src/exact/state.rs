@@ -15,6 +15,7 @@
 //!   lowest level plus the bytes without the lowest item.
 
 use super::instance::{Instance, Item};
+use crate::budget::Stop;
 
 /// A level that no placement has: marks placed items.
 const AWAY: u64 = u64::MAX / 2;
@@ -61,6 +62,22 @@ enum Undo {
 /// No placement extends the state.
 pub(crate) struct Dead;
 
+/// Why conclusions were not drawn to the end.
+pub(crate) enum End {
+    Dead,
+    Stopped,
+}
+
+impl From<Dead> for End {
+    fn from(_: Dead) -> Self {
+        End::Dead
+    }
+}
+
+/// Looks at items, about a nanosecond each, between two questions whether to stop. Where thousands hang together, one
+/// conclusion after the other may take seconds.
+const LOOKS_PER_QUESTION: usize = 1 << 22;
+
 pub(crate) struct State<'a> {
     pub instance: &'a Instance,
     pub capacity: u64,
@@ -78,6 +95,7 @@ pub(crate) struct State<'a> {
     batch: Vec<u32>,
     seen: Vec<u64>, // per item the round it was looked at
     round: u64,
+    looks: usize, // since the last question whether to stop
 }
 
 impl<'a> State<'a> {
@@ -98,6 +116,7 @@ impl<'a> State<'a> {
             batch: Vec::new(),
             seen: vec![0; n],
             round: 0,
+            looks: 0,
         };
         for item in &instance.items {
             item.sections().for_each(|s| state.to_come[s] += item.size);
@@ -227,7 +246,7 @@ impl<'a> State<'a> {
     }
 
     /// Draws all conclusions. True if items were placed on the way because they had no choice.
-    pub fn propagate(&mut self) -> Result<bool, Dead> {
+    pub fn propagate(&mut self, stop: Stop<'_>) -> Result<bool, End> {
         let mut placed = false;
         loop {
             self.round += 1;
@@ -252,7 +271,11 @@ impl<'a> State<'a> {
             let batch = std::mem::take(&mut self.batch);
             let looked = batch.iter().try_for_each(|&u| {
                 placed |= self.look_at(u)?;
-                Ok(())
+                if self.looks < LOOKS_PER_QUESTION {
+                    return Ok(());
+                }
+                self.looks = 0;
+                if stop() { Err(End::Stopped) } else { Ok(()) }
             });
             self.batch = batch;
             looked?;
@@ -294,6 +317,7 @@ impl<'a> State<'a> {
     #[inline]
     fn refresh(&mut self, s: usize) -> Result<(), Dead> {
         let (mut levels, mut tops) = (Lowest::NONE, Lowest::NONE);
+        self.looks += self.instance.members[s].len();
         for &u in &self.instance.members[s] {
             let level = self.level[u as usize];
             levels.add(u, level);
