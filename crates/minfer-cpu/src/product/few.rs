@@ -141,11 +141,11 @@ unsafe fn fill<S: Simd, F: Format, const K: usize, const FINE: bool>(
                 let first = part.q8(token, first_col + block * 32);
                 let second = first.next(part.x.cols);
                 for (index, row) in [first, second].into_iter().enumerate().take(1 + usize::from(FINE)) {
-                    let levels = row.q.cast::<[[u8; 4]; 8]>().read_unaligned();
                     let to = block * block_bytes::<S>(K, FINE) + index * block_bytes::<S>(K, false) + token * 4 * K;
-                    let to = slice.q.as_mut_ptr().add(to).cast::<[u8; 4]>();
-                    for (four, levels) in levels.into_iter().enumerate() {
-                        to.add(four / K * S::LANES + four % K).write(levels);
+                    let to = slice.q.as_mut_ptr().add(to);
+                    for vector in 0..8 / K {
+                        let levels = row.q.cast::<u8>().add(vector * 4 * K);
+                        std::ptr::copy_nonoverlapping(levels, to.add(vector * 4 * S::LANES), 4 * K);
                     }
                 }
                 let d = if FINE { second.d } else { first.d }.read_unaligned();
