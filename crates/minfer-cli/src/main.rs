@@ -8,6 +8,7 @@ mod commands;
 mod describe;
 mod env;
 mod exit;
+mod limit;
 mod measure;
 mod memory;
 mod output;

@@ -102,10 +102,63 @@ fn what_is_never_touched_is_told() {
 
 /// The program under a limit on its addresses.
 fn minfer_within(limit_bytes: u64, words: &[&str]) -> support::Ran {
+    minfer_under("-v", limit_bytes, words)
+}
+
+/// The program under a limit of the shell's `ulimit`. It leaves no memory dump if it is aborted.
+fn minfer_under(which: &str, limit_bytes: u64, words: &[&str]) -> support::Ran {
     let mut command = std::process::Command::new("sh");
     let binary = program().get_program().to_owned();
-    command.arg("-c").arg(format!("ulimit -v {} && exec \"$0\" \"$@\"", limit_bytes / 1024)).arg(binary);
-    finish(command.args(words))
+    let set = format!("ulimit -c 0 && ulimit {which} {} && exec \"$0\" \"$@\"", limit_bytes / 1024);
+    finish(command.arg("-c").arg(set).arg(binary).args(words))
+}
+
+/// What is asked for holds, and so does what the system enforces; whoever says no is named.
+#[test]
+fn a_size_does_not_lift_what_the_system_enforces() {
+    let model = model("smollm2-135m-instruct-q4_1.gguf");
+    let of = |flags: &[&str]| -> Value { minfer(["plan", &model, "--json"].iter().chain(flags)).json() };
+    let total = of(&[])["total_bytes"].as_u64().unwrap();
+    let commands = [
+        &["run", &model, "Hi", "--raw", "-n", "1"][..],
+        &["eval", &model, "--text", "a b"],
+        &["bench", &model, "-p", "4000", "-n", "1"],
+    ];
+    for words in commands {
+        for size in [&["--memory", "64GiB"][..], &[]] {
+            let words = [words, size].concat();
+            let ran = minfer_within(total / 2, &words);
+            assert_eq!((ran.code, ran.stdout.as_str()), (Some(1), ""), "{words:?}: {ran:?}");
+            assert!(
+                ran.stderr.contains("ulimit -v allows") && ran.stderr.contains("does not fit"),
+                "{words:?}: {ran:?}"
+            );
+            // Mapped weights do not count, all else does.
+            let ran = minfer_under("-d", 11 << 20, &words);
+            assert_eq!((ran.code, ran.stdout.as_str()), (Some(1), ""), "{words:?}: {ran:?}");
+            assert!(
+                ran.stderr.contains("ulimit -d allows this process 11.0 MiB beside mapped files"),
+                "{words:?}: {ran:?}"
+            );
+        }
+    }
+    // The one that misses most is told of, so that what helps there helps everywhere.
+    let ran = minfer_within(total / 100 * 60, &["run", &model, "Hi", "--raw", "--memory", "1MiB"]);
+    assert!(ran.code == Some(1) && ran.stderr.contains("1.0 MiB are allowed"), "{ran:?}");
+    assert!(!ran.stderr.contains("ulimit"), "{ran:?}");
+
+    // A plan may be another machine's.
+    let ran = minfer_within(total / 100 * 60, &["plan", &model, "--memory", "64GiB"]);
+    assert!(ran.code == Some(0) && ran.stderr.contains("here this would not run"), "{ran:?}");
+    assert!(ran.stdout.contains("budget   65536.0 MiB: fits"), "{ran:?}");
+    let ran = minfer_within(total / 100 * 60, &["plan", &model]);
+    assert_eq!(ran.code, Some(1), "{ran:?}");
+    // What is in force is told when all fits, too.
+    let ran = minfer_within(1 << 30, &["plan", &model]);
+    assert!(ran.stdout.contains(" MiB (ulimit -v): fits, "), "{ran:?}");
+    let ran = minfer_within(total, &["plan", &model, "--fit", "n-ctx"]);
+    assert!(ran.code == Some(0) && ran.stdout.contains("is the most that fits in"), "{ran:?}");
+    assert!(ran.stdout.contains(" MiB (ulimit -v)"), "{ran:?}");
 }
 
 /// Headers need no room for the weights: what a process could never map is planned, and refused with figures.

@@ -46,7 +46,7 @@ pub fn bench(settings: &Bench) -> Result<Outcome> {
         for &batch in &settings.batches {
             let config = EngineConfig { n_ctx, n_sequences: batch, ..compute.config };
             let levers = Levers { least_n_ctx: u32::try_from(settings.longest_tokens()).ok(), slots: false };
-            setups.push((compute, admitted(&model, config, compute, levers)?.0));
+            setups.push((compute, admitted(&model, config, compute, levers, describe::flag)?.0));
         }
     }
     let limits = measure_limits(settings, &model)?;

@@ -3,6 +3,7 @@
 use super::text::read_bytes;
 use super::{admitted, backends};
 use crate::args::EvalOutput;
+use crate::describe;
 use crate::exit::{Failure, Outcome};
 use crate::output::{self, Table};
 use crate::outputs::Outputs;
@@ -51,7 +52,7 @@ pub fn eval(settings: &Eval) -> Result<Outcome> {
     let n_batch = settings.compute.config.n_ubatch.min(n_tokens);
     let config = EngineConfig { n_ctx: n_tokens, n_ubatch: n_batch, n_outputs: n_batch, ..settings.compute.config };
     let levers = Levers { least_n_ctx: None, slots: false };
-    let (config, blueprint) = admitted(&model, config, &settings.compute, levers)?;
+    let (config, blueprint) = admitted(&model, config, &settings.compute, levers, describe::flag)?;
     let outputs = Outputs::beside(&model.file);
     let mut outputs = match &settings.source {
         EvalSource::Ids(_) => outputs,

@@ -38,7 +38,7 @@ pub fn run(settings: Run) -> Result<Outcome> {
     let prompt = prompt(&model, text, &settings)?;
     let choice = choose_context(&model, &prompt, &settings)?;
     let config = EngineConfig { n_ctx: choice.n_ctx, ..settings.compute.config };
-    let (config, blueprint) = admitted(&model, config, &settings.compute, levers(&prompt, &settings))?;
+    let (config, blueprint) = admitted(&model, config, &settings.compute, levers(&prompt, &settings), describe::flag)?;
     let mut outputs = outputs(&settings, &model);
     let dumps = Dumps::open(&settings, &mut outputs)?;
     let watch = Watch::open(&settings.watch, &mut outputs)?;

@@ -2,6 +2,7 @@
 
 use super::Planned;
 use crate::describe;
+use crate::limit::Bound;
 use crate::output::{Table, mib};
 use anyhow::Result;
 use minfer::{BackendKind, Fit, Ledger, Owner, Shortfall};
@@ -40,20 +41,17 @@ pub fn text(out: &mut dyn Write, planned: &Planned<'_>) -> io::Result<()> {
     verdict(out, planned)
 }
 
-/// What the budget says, if anybody asked or it says no.
+/// What the bound says, if anybody set one or it says no.
 pub fn verdict(out: &mut dyn Write, planned: &Planned<'_>) -> io::Result<()> {
-    let Some(budget) = planned.budget else { return Ok(()) };
+    let Some(bound) = planned.bound else { return Ok(()) };
     writeln!(out)?;
     match &planned.shortfall {
         None => {
-            let spare = budget.bytes - budget.needed(&planned.blueprint.ledger);
-            writeln!(out, "budget   {}: fits, {} to spare", mib(budget.bytes), mib(spare))
+            let spare = bound.budget.bytes.saturating_sub(bound.budget.needed(&planned.blueprint.ledger));
+            writeln!(out, "budget   {}: fits, {} to spare", bound.short_words(), mib(spare))
         }
         Some(shortfall) => {
-            for line in describe::shortfall(shortfall) {
-                writeln!(out, "{line}")?;
-            }
-            Ok(())
+            describe::shortfall(shortfall, describe::flag).iter().try_for_each(|line| writeln!(out, "{line}"))
         }
     }
 }
@@ -104,9 +102,10 @@ pub fn json(planned: &Planned<'_>) -> Result<Value> {
         "on_demand_bytes": ledger.on_demand(),
         "ledger": ledger,
     });
-    if let Some(budget) = planned.budget {
+    if let Some(Bound { budget, by }) = planned.bound {
         object["budget"] = json!({
             "bytes": budget.bytes,
+            "set_by": by.name(),
             "weights_count": budget.weights,
             "needed_bytes": budget.needed(ledger),
             "fits": planned.shortfall.is_none(),
