@@ -74,7 +74,7 @@ fn memory_at(root: &Path) -> Option<Memory> {
 }
 
 /// The first number after a limit's name, unless there is none: `Max data size  4096  unlimited  bytes`.
-fn soft_limit(limits: &str, name: &str) -> Option<u64> {
+pub fn soft_limit(limits: &str, name: &str) -> Option<u64> {
     limits.lines().find_map(|line| line.strip_prefix(name))?.split_whitespace().next()?.parse().ok()
 }
 

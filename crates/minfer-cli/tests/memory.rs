@@ -208,3 +208,47 @@ fn a_process_lives_within_its_ledger() {
     let ran = minfer(["run", &model, "The capital of France is", "--raw", "--memory", &less]);
     assert_eq!((ran.code, ran.stdout.as_str()), (Some(1), ""), "{ran:?}");
 }
+
+/// However little there is: an answer about the budget, or a sentence with what is missing; never an abort, nor a failure of
+/// something that only came first.
+#[test]
+fn too_little_memory_is_told_in_a_sentence() {
+    let model = model("smollm2-135m-instruct-q4_1.gguf");
+    let commands = [
+        &["run", &model, "x", "-n", "1"][..],
+        &["plan", &model],
+        &["tokenize", &model, "--text", "x"],
+        &["template", &model],
+    ];
+    for words in commands {
+        let n_answers = (16_000..110_000).step_by(2000).filter(|kib| {
+            let ran = minfer_within(kib << 10, words);
+            let says = |words: &str| ran.stderr.contains(words);
+            match ran.code {
+                Some(0) => assert_ne!(words[0], "run", "{kib} KiB: {ran:?}"),
+                Some(1) => assert!(says("ulimit -v allows"), "{kib} KiB: {ran:?}"),
+                Some(2) => assert!(
+                    says("error: too little memory: ")
+                        && says(" MiB are needed to read the ")
+                        && says("(ulimit -v) leaves"),
+                    "{words:?} within {kib} KiB: {ran:?}"
+                ),
+                _ => panic!("{words:?} within {kib} KiB: {ran:?}"),
+            }
+            ran.code != Some(2)
+        });
+        // Of 47, those with 58 MB or more.
+        assert!(n_answers.count() >= 26, "{words:?}");
+    }
+    let dir = support::folder("memory_memplan");
+    let problem = dir.join("problem.csv").into_os_string().into_string().unwrap();
+    let lines = (0..20_000).fold("id,lower,upper,size\n".to_owned(), |mut text, i| {
+        let _ = writeln!(text, "b{i},{},{},{}", i, i + 1 + i * i % 59, 1 + i * 7919 % 5000);
+        text
+    });
+    std::fs::write(&problem, lines).unwrap();
+    for kib in (20_000..=28_000).step_by(2000) {
+        let ran = minfer_within(kib << 10, &["memplan", "solve", &problem, "--timeout", "1"]);
+        assert!(ran.code == Some(2) && ran.stderr.contains("to place so many buffers (20001 lines)"), "{ran:?}");
+    }
+}

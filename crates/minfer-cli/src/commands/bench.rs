@@ -6,7 +6,7 @@ mod report;
 mod rounds;
 mod stats;
 
-use super::{admitted, backends, capabilities, limits};
+use super::{admitted, backends, capabilities, limits, open};
 use crate::describe;
 use crate::exit::{Failure, Outcome};
 use crate::outputs::{Outputs, cannot_write};
@@ -35,7 +35,7 @@ struct Report<'a> {
 /// Measures every combination of the settings.
 pub fn bench(settings: &Bench) -> Result<Outcome> {
     let start = Instant::now();
-    let model = Model::open_header(&settings.model, None)?;
+    let model = open::model(&settings.model, None)?;
     let mut load_s = start.elapsed().as_secs_f64();
     let svg = settings.svg.as_ref().map(|path| Outputs::beside(&model.file).create(path)).transpose()?;
     let n_ctx = n_ctx(settings, &model)?;

@@ -1,7 +1,7 @@
 //! `minfer eval`: the likelihood of given tokens, and the logits after the last.
 
 use super::text::read_bytes;
-use super::{admitted, backends};
+use super::{admitted, backends, open};
 use crate::args::EvalOutput;
 use crate::describe;
 use crate::exit::{Failure, Outcome};
@@ -10,7 +10,7 @@ use crate::outputs::Outputs;
 use crate::resolve::{Eval, EvalSource};
 use crate::watch::Watch;
 use anyhow::Result;
-use minfer::{BatchToken, Engine, EngineConfig, EngineError, Levers, Model};
+use minfer::{BatchToken, Engine, EngineConfig, EngineError, Levers};
 use minfer_text::EncodeOptions;
 use serde_json::json;
 use std::sync::Arc;
@@ -28,7 +28,7 @@ struct Score {
 
 /// Prints the score of a text.
 pub fn eval(settings: &Eval) -> Result<Outcome> {
-    let model = Model::open_header(&settings.model, None)?;
+    let model = open::model(&settings.model, None)?;
     let ids = match &settings.source {
         EvalSource::Ids(ids) => ids.clone(),
         EvalSource::Text(source) => {

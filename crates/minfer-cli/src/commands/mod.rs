@@ -7,6 +7,7 @@ mod graph;
 mod inspect;
 mod limits;
 mod memplan;
+mod open;
 mod plan;
 mod run;
 mod template;

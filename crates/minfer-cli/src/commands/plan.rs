@@ -5,7 +5,7 @@ mod explain;
 mod picture;
 mod print;
 
-use super::{capabilities, narrowest, shortfall, warn_of_paging};
+use super::{capabilities, narrowest, open, shortfall, warn_of_paging};
 use crate::describe;
 use crate::exit::Outcome;
 use crate::limit::{Bound, Limit, SetBy};
@@ -13,7 +13,7 @@ use crate::memory;
 use crate::output;
 use crate::resolve::{ModelPlan, Plan};
 use anyhow::Result;
-use minfer::{Blueprint, Change, EngineConfig, Fit, Fitted, Levers, Model, Replanner, Shortfall};
+use minfer::{Blueprint, Change, EngineConfig, Fit, Fitted, Levers, Replanner, Shortfall};
 
 /// Prints the ledger of a model, or the difference between two.
 pub fn plan(settings: &Plan) -> Result<Outcome> {
@@ -38,7 +38,7 @@ pub struct Planned<'a> {
 }
 
 fn of_model(settings: &ModelPlan) -> Result<Outcome> {
-    let model = Model::open_header(&settings.model, None)?;
+    let model = open::model(&settings.model, None)?;
     let context = minfer::choose_n_ctx(settings.n_ctx, 0, Some(0), model.spec.n_ctx_train)?;
     let machine = memory::memory();
     let limit = settings.compute.limit;

@@ -2,13 +2,14 @@
 
 use super::template::{chosen_template, in_file};
 use super::text::read_prompt;
-use super::{admitted, backend_words, backends};
+use super::{admitted, backend_words, backends, open};
 use crate::describe;
 use crate::exit::{Failure, Outcome};
 use crate::measure::{Usage, report_memory};
 use crate::output::{self, note};
 use crate::outputs::{Outputs, cannot_write};
 use crate::resolve::Run;
+use crate::room;
 use crate::watch::Watch;
 use anyhow::Result;
 use minfer::{
@@ -26,6 +27,10 @@ use std::sync::Arc;
 /// What the program ends with on the second Ctrl+C: 128 plus the number of the signal, as shells say it.
 const INTERRUPTED: i32 = 130;
 
+/// What a template of a short conversation may take before a budget can be asked about its prompt: a stack of 43 MiB, which is
+/// hardly ever touched, and the text.
+const TEMPLATE_BYTES: u64 = 64 << 20;
+
 /// Answers a prompt.
 pub fn run(settings: Run) -> Result<Outcome> {
     let start = Usage::now();
@@ -33,8 +38,15 @@ pub fn run(settings: Run) -> Result<Outcome> {
     if text.is_empty() {
         return Err(EngineError::EmptyPrompt.into());
     }
-    let model = open(&settings)?;
+    let model = open_model(&settings)?;
     model.warnings.iter().for_each(|warning| output::warn(warning));
+    if !settings.raw && room::left().is_some_and(|bytes| bytes < TEMPLATE_BYTES) {
+        // What does not fit without any prompt is told of before a template fails for the same reason.
+        let n_ctx = minfer::choose_n_ctx(settings.n_ctx, 0, Some(0), model.spec.n_ctx_train)?.n_ctx;
+        let config = EngineConfig { n_ctx, ..settings.compute.config };
+        let levers = Levers { least_n_ctx: None, slots: false };
+        admitted(&model, config, &settings.compute, levers, describe::flag)?;
+    }
     let prompt = prompt(&model, text, &settings)?;
     let choice = choose_context(&model, &prompt, &settings)?;
     let config = EngineConfig { n_ctx: choice.n_ctx, ..settings.compute.config };
@@ -66,8 +78,8 @@ pub fn run(settings: Run) -> Result<Outcome> {
 }
 
 /// The model's header, with other words than the file's if they were asked for.
-fn open(settings: &Run) -> Result<Model> {
-    let mut model = in_file(&settings.model, Model::open_header(&settings.model, settings.words.pre))?;
+fn open_model(settings: &Run) -> Result<Model> {
+    let mut model = open::model(&settings.model, settings.words.pre)?;
     if let Some(choice) = &settings.words.chat_template {
         model.chat_template = Some(chosen_template(&model.file, &settings.model, choice)?);
     }
