@@ -5,7 +5,7 @@ use crate::describe;
 use crate::limit::Bound;
 use crate::output::{Table, mib};
 use anyhow::Result;
-use minfer::{BackendKind, Fit, Ledger, Owner, Shortfall};
+use minfer::{BackendKind, Change, Fit, Fusion, Ledger, Owner, Shortfall};
 use minfer_plan::PlanRecord;
 use serde_json::{Value, json};
 use std::io::{self, Write};
@@ -85,6 +85,7 @@ pub fn json(planned: &Planned<'_>) -> Result<Value> {
             "alloc": config.strategy.to_string(),
             "backend": settings.compute.backend.name(),
             "threads": settings.compute.threads,
+            "fusion": if config.fusion == Fusion::ALL { "all".into() } else { describe::flag(Change::Fusion(config.fusion)) },
         },
         "weights_bytes": ledger.sum(Owner::Weights),
         "kv_bytes": ledger.sum(Owner::Kv),
