@@ -7,7 +7,7 @@ use crate::describe;
 use crate::exit::{Failure, Outcome};
 use crate::measure::{Usage, report_memory};
 use crate::output::{self, note};
-use crate::outputs::{Outputs, cannot_write};
+use crate::outputs::{Output, Outputs, cannot_write};
 use crate::resolve::Run;
 use crate::room;
 use crate::watch::Watch;
@@ -18,7 +18,6 @@ use minfer::{
 };
 use minfer_graph::{to_dot, to_json};
 use minfer_plan::{Plan, annotations, plan_text};
-use std::fs::File;
 use std::io::{self, Write};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
@@ -184,8 +183,8 @@ fn report(answer: &Answer, n_ctx: u32) {
 
 /// Files for the planned graph, opened before anything is computed.
 struct Dumps<'a> {
-    graph: Option<(&'a Path, File)>,
-    json: Option<(&'a Path, File)>,
+    graph: Option<(&'a Path, Output)>,
+    json: Option<(&'a Path, Output)>,
 }
 
 impl<'a> Dumps<'a> {
