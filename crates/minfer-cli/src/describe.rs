@@ -116,7 +116,9 @@ pub fn shortfall(shortfall: &Shortfall, flag: fn(Change) -> String) -> Vec<Strin
         lines.push(format!("enough together: {}, which needs {}", flags.join(" "), mib(together.needed_bytes)));
     } else if !shortfall.remedies.first().is_some_and(|remedy| remedy.suffices) {
         let least = mib(shortfall.least_bytes);
-        lines.push(format!("no settings make it fit: {least} are needed at least; a smaller model or format may do"));
+        lines.push(format!(
+            "no settings make it fit: {least} are needed at least; a smaller model or format may do, or fewer tokens"
+        ));
     }
     lines
 }
