@@ -28,8 +28,8 @@ use std::ffi::OsString;
     name = "minfer",
     version,
     override_usage = "minfer MODEL [PROMPT] [OPTIONS]\n       minfer COMMAND [OPTIONS]",
-    after_help = crate::env::help(),
-    after_long_help = crate::env::help(),
+    after_help = crate::env::help(crate::env::UsedBy::Watch),
+    after_long_help = crate::env::help(crate::env::UsedBy::Watch),
     subcommand_required = true,
     arg_required_else_help = true,
     disable_help_subcommand = false

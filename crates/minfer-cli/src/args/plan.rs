@@ -18,7 +18,7 @@ pub enum FitSetting {
 /// `minfer plan`.
 #[derive(Args, Debug)]
 #[command(
-    after_help = crate::env::help(),
+    after_help = crate::env::help(crate::env::UsedBy::Plan),
     override_usage = "minfer plan [OPTIONS] <MODEL>\n       minfer plan --diff <A.json> <B.json>"
 )]
 pub struct LedgerArgs {
