@@ -1,9 +1,8 @@
 //! A model, its context, its memory and its backend in words. Takes what the engine knows; gives lines.
 
+use crate::limit::Bound;
 use crate::output::{mib, mib_number, plain};
-use minfer::{
-    Budget, Change, ContextChoice, ContextReason, Fitted, Fusion, GgufFile, Ledger, MemoryFigures, Owner, Shortfall,
-};
+use minfer::{Change, ContextChoice, ContextReason, Fitted, Fusion, GgufFile, Ledger, MemoryFigures, Owner, Shortfall};
 use minfer_gguf::TensorType;
 use minfer_model::ModelSpec;
 use std::collections::HashMap;
@@ -83,9 +82,8 @@ pub fn flag(change: Change) -> String {
 }
 
 /// What `--fit` found.
-pub fn fitted(flag: impl Fn(u32) -> String, fitted: &Fitted, budget: Budget) -> String {
-    let beside = if budget.weights { "" } else { " beside the weights" };
-    let within = format!("in {}{beside}", mib(budget.bytes));
+pub fn fitted(flag: impl Fn(u32) -> String, fitted: &Fitted, bound: &Bound) -> String {
+    let within = format!("in {}", bound.short_words());
     let needs = format!("{} bytes ({})", fitted.needed_bytes, mib(fitted.needed_bytes));
     match (fitted.value, fitted.next) {
         (None, _) => format!("not even {} fits {within}: it needs {needs}", flag(1)),
@@ -96,8 +94,8 @@ pub fn fitted(flag: impl Fn(u32) -> String, fitted: &Fitted, budget: Budget) -> 
     }
 }
 
-/// Why a plan is refused and what would do, line by line.
-pub fn shortfall(shortfall: &Shortfall) -> Vec<String> {
+/// Why a plan is refused and what would do, line by line. `flag` spells a change.
+pub fn shortfall(shortfall: &Shortfall, flag: fn(Change) -> String) -> Vec<String> {
     let Shortfall { budget, needed_bytes, .. } = *shortfall;
     let (needed, allowed) = (mib(needed_bytes), mib(budget.bytes));
     let missing = mib(needed_bytes.saturating_sub(budget.bytes));
@@ -118,7 +116,9 @@ pub fn shortfall(shortfall: &Shortfall) -> Vec<String> {
         lines.push(format!("enough together: {}, which needs {}", flags.join(" "), mib(together.needed_bytes)));
     } else if !shortfall.remedies.first().is_some_and(|remedy| remedy.suffices) {
         let least = mib(shortfall.least_bytes);
-        lines.push(format!("no settings make it fit: {least} are needed at least; a smaller model or format may do"));
+        lines.push(format!(
+            "no settings make it fit: {least} are needed at least; a smaller model or format may do, or fewer tokens"
+        ));
     }
     lines
 }

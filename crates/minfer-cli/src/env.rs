@@ -15,7 +15,20 @@ pub struct Variable {
     pub accepts: &'static str,
     /// What it does.
     pub meaning: &'static str,
+    /// Which commands look at it.
+    pub used_by: UsedBy,
     set: fn(&mut Environment, &OsStr) -> Option<()>,
+}
+
+/// Commands that look at a variable; each group holds those after it.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Debug)]
+pub enum UsedBy {
+    /// Those that compute or plan, and `doctor`.
+    Machine,
+    /// Those that plan.
+    Plan,
+    /// `run` and `eval`.
+    Watch,
 }
 
 /// What the environment asks for.
@@ -35,48 +48,56 @@ pub struct Environment {
 pub const VARIABLES: &[Variable] = &[
     Variable {
         name: "MINFER_THREADS",
+        used_by: UsedBy::Machine,
         accepts: "1 to 1024",
         meaning: "as --threads",
         set: |env, value| put(&mut env.threads, parsed(value).map(Some)),
     },
     Variable {
         name: "MINFER_SIMD",
+        used_by: UsedBy::Machine,
         accepts: "scalar, avx2, avxvnni, avx512, neon or neondot",
         meaning: "vector instructions of the cpu backend, for tests; the default is the best there are",
         set: |env, value| put(&mut env.simd, parsed(value).map(Some)),
     },
     Variable {
         name: "MINFER_NO_FUSE_QKV",
+        used_by: UsedBy::Plan,
         accepts: "1 or 0",
         meaning: "as --no-fuse-qkv",
         set: |env, value| put(&mut env.no_fuse_qkv, switch(value)),
     },
     Variable {
         name: "MINFER_NO_FUSE_FFN",
+        used_by: UsedBy::Plan,
         accepts: "1 or 0",
         meaning: "as --no-fuse-ffn",
         set: |env, value| put(&mut env.no_fuse_ffn, switch(value)),
     },
     Variable {
         name: "MINFER_NO_FUSE_RESIDUAL",
+        used_by: UsedBy::Plan,
         accepts: "1 or 0",
         meaning: "as --no-fuse-residual",
         set: |env, value| put(&mut env.no_fuse_residual, switch(value)),
     },
     Variable {
         name: "MINFER_NO_FUSE_QUANTIZE",
+        used_by: UsedBy::Plan,
         accepts: "1 or 0",
         meaning: "as --no-fuse-quantize",
         set: |env, value| put(&mut env.no_fuse_quantize, switch(value)),
     },
     Variable {
         name: "MINFER_TRACE",
+        used_by: UsedBy::Watch,
         accepts: "a file",
         meaning: "as --trace, for run and eval",
         set: |env, value| put(&mut env.trace, Some(Some(value.into()))),
     },
     Variable {
         name: "MINFER_GRAPH_DUMP",
+        used_by: UsedBy::Watch,
         accepts: "a folder",
         meaning: "run and eval write the logits of every batch and, at the end, the KV regions there",
         set: |env, value| put(&mut env.graph_dump, Some(Some(value.into()))),
@@ -111,10 +132,10 @@ pub fn read(variables: impl IntoIterator<Item = (OsString, OsString)>) -> Result
     Ok((environment, warnings))
 }
 
-/// The table as it stands in `--help`.
-pub fn help() -> String {
+/// The table as it stands in `--help` of a command of this group.
+pub fn help(group: UsedBy) -> String {
     let mut text = String::from("Environment variables (a flag wins over its variable):\n");
-    for Variable { name, accepts, meaning, .. } in VARIABLES {
+    for Variable { name, accepts, meaning, .. } in VARIABLES.iter().filter(|variable| variable.used_by <= group) {
         text.push_str(&format!("  {name:<24} {meaning} ({accepts})\n"));
     }
     text.push_str("\nExit codes: 0 done, 1 a negative answer, 2 failure.");
@@ -192,8 +213,11 @@ mod tests {
     }
 
     #[test]
-    fn the_help_names_every_variable() {
-        let help = help();
-        assert!(VARIABLES.iter().all(|variable| help.contains(variable.name) && help.contains(variable.accepts)));
+    fn the_help_names_every_variable_where_it_is_used() {
+        let all = help(UsedBy::Watch);
+        assert!(VARIABLES.iter().all(|variable| all.contains(variable.name) && all.contains(variable.accepts)));
+        let (plan, machine) = (help(UsedBy::Plan), help(UsedBy::Machine));
+        assert!(plan.contains("MINFER_NO_FUSE_QKV") && !plan.contains("MINFER_TRACE"), "{plan}");
+        assert!(machine.contains("MINFER_SIMD") && !machine.contains("MINFER_NO_FUSE_QKV"), "{machine}");
     }
 }

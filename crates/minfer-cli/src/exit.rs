@@ -1,7 +1,6 @@
 //! How the program ends. Takes what a command returned; gives an exit code and, on stderr, one clear sentence with a hint;
 //! a closed pipe is silent.
 
-use crate::describe;
 use crate::output;
 use minfer::EngineError;
 use minfer_gguf::GgufError;
@@ -46,6 +45,18 @@ impl fmt::Display for Failure {
 
 impl std::error::Error for Failure {}
 
+/// A bound that admits less than is needed: why, and what would do, line by line. Nothing was loaded.
+#[derive(Debug)]
+pub struct Refused(pub Vec<String>);
+
+impl fmt::Display for Refused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0.join("\n"))
+    }
+}
+
+impl std::error::Error for Refused {}
+
 /// Prints an error, if there is one; 0 done, 1 a negative answer, 2 failure.
 pub fn code(result: anyhow::Result<Outcome>) -> ExitCode {
     let error = match result {
@@ -54,8 +65,8 @@ pub fn code(result: anyhow::Result<Outcome>) -> ExitCode {
         Err(error) if is_closed_pipe(&error) => return ExitCode::SUCCESS,
         Err(error) => error,
     };
-    if let Some(EngineError::OverBudget(shortfall)) = engine_error(&error) {
-        describe::shortfall(shortfall).iter().for_each(|line| output::line(line));
+    if let Some(Refused(lines)) = error.downcast_ref() {
+        lines.iter().for_each(|line| output::line(line));
         output::line("nothing was loaded");
         return ExitCode::from(NO);
     }

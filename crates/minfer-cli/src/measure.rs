@@ -37,13 +37,13 @@ pub fn report_memory(engine: &Engine, start: Option<Usage>) {
     let ledger = engine.ledger();
     let mut table = Table::new(&[1, 2, 3]);
     table.row(["memory", "planned", "allocated", "resident"]);
-    let (mut resident_sum, mut untouched) = (Some(0), 0);
+    let (mut resident_sum, mut absent) = (Some(0), 0);
     for owner in [Owner::Weights, Owner::Kv, Owner::Arena] {
         let regions = || engine.regions().filter(|(class, _)| *class == owner).map(|(_, buf)| buf);
         let allocated: u64 = regions().map(|buf| buf.len).sum();
         let resident: Option<u64> = regions().map(|buf| resident_in(engine, buf)).sum();
         resident_sum = resident_sum.zip(resident).map(|(sum, bytes)| sum + bytes);
-        untouched += resident.map_or(0, |bytes| allocated.saturating_sub(bytes));
+        absent += resident.map_or(0, |bytes| allocated.saturating_sub(bytes));
         table.row([owner.name().into(), mib(ledger.sum(owner)), mib(allocated), words(resident)]);
         if let Some(rows) = rows_read_one_by_one(engine).filter(|_| owner == Owner::Weights) {
             let resident = resident_in(engine, rows);
@@ -62,9 +62,9 @@ pub fn report_memory(engine: &Engine, start: Option<Usage>) {
     }
     line("the rest: tokenizer, workers, host, graphs and the program");
     line(&format!(
-        "of the planned {} were never touched (pages that nothing was read from or written to); {} are left",
-        mib(untouched),
-        mib(ledger.total().saturating_sub(untouched)),
+        "of the planned {} are not in memory (pages that nothing used, or that the system took back); {} are left",
+        mib(absent),
+        mib(ledger.total().saturating_sub(absent)),
     ));
     line(&format!(
         "the process grew by {} after its start with {}",

@@ -1,13 +1,12 @@
 //! Traces and dumps. Takes an engine and files; watches its steps and writes what they computed.
 
 use crate::exit::Failure;
-use crate::outputs::{Outputs, cannot_write};
+use crate::outputs::{Output, Outputs, cannot_write};
 use anyhow::Result;
 use minfer::Engine;
 use minfer_engine::{EngineError, Observer, RunView, StepTrace, Tracer};
 use minfer_graph::KvSide;
 use serde_json::{Value, json};
-use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -23,7 +22,7 @@ pub struct WatchSettings {
 
 /// Opened files, to be finished after the last step.
 pub struct Watch {
-    trace: Option<(PathBuf, Arc<Mutex<BufWriter<File>>>)>,
+    trace: Option<(PathBuf, Arc<Mutex<BufWriter<Output>>>)>,
     /// The folder, and what is not to be overwritten in it.
     dump: Option<(PathBuf, Outputs)>,
 }

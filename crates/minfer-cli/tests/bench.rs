@@ -138,6 +138,22 @@ fn what_cannot_be_measured_is_refused() {
     }
 }
 
+/// What is measured with takes memory before the model does, and a batch that is too large is named.
+#[test]
+fn what_a_bench_takes_is_admitted() {
+    let model = tiny("bench_budget");
+    let words = ["bench", &model, "-p", "4", "-n", "2", "-r", "1"];
+    let total = minfer(["plan", &model, "--n-ctx", "6", "--json"]).json()["total_bytes"].as_u64().unwrap();
+    // 16 MiB are read to measure the machine; this model takes less.
+    let ran = minfer([&words[..], &["--memory", &(total + (1 << 20)).to_string()]].concat());
+    assert_eq!((ran.code, ran.stdout.as_str()), (Some(1), ""), "{ran:?}");
+    assert!(ran.stderr.contains("largest owners: memory that is read to measure this machine 16.0 MiB"), "{ran:?}");
+    minfer([&words[..], &["--memory", "32MiB"]].concat()).ok();
+    let ran = minfer([&words[..], &["--batch", "1,4000", "--memory", "32MiB"]].concat());
+    assert_eq!(ran.code, Some(1), "{ran:?}");
+    assert!(ran.stderr.contains("--batch ") && ran.stderr.contains("that is enough"), "{ran:?}");
+}
+
 #[test]
 fn doctor_describes_the_machine() {
     let text = minfer(["doctor"]).ok();

@@ -134,3 +134,45 @@ fn devices_are_read_and_written() {
     minfer([&bench.parts[0], "hi", "--raw", "-n", "1", "--trace", "/dev/null", "--dump-graph", "/dev/null"]).ok();
     minfer(["plan", &bench.parts[0], "--svg", "/dev/null", "--html", "/dev/null"]).ok();
 }
+
+/// The answer and a picture do not overwrite each other, nor is one put into the middle of the other.
+#[test]
+#[cfg(unix)]
+fn where_the_answer_goes_nothing_else_does() {
+    let bench = Bench::new("kept_answer");
+    let (model, out) = (&bench.parts[0], bench.file("answer.txt", "before"));
+    let append = || File::options().append(true).open(&out).unwrap();
+    for name in ["/dev/stdout", "/dev/fd/1", &out] {
+        let output = program().args(["plan", model, "--svg", name]).stdout(append()).output().unwrap();
+        let stderr = String::from_utf8(output.stderr).unwrap();
+        assert!(
+            output.status.code() == Some(2) && stderr.contains("this is where the answer goes"),
+            "{name}: {stderr}"
+        );
+        assert_eq!(fs::read_to_string(&out).unwrap(), "before", "{name}");
+    }
+    minfer(["plan", model, "--svg", "/dev/stdout"]).refused(&["/dev/stdout", "this is where the answer goes"]);
+    minfer([model, "hi", "--raw", "--trace", "/dev/stdout"]).refused(&["this is where the answer goes"]);
+    // What holds nothing may be both.
+    let null = || File::options().write(true).open("/dev/null").unwrap();
+    let status = program().args(["plan", model, "--svg", "/dev/null"]).stdout(null()).status().unwrap();
+    assert_eq!(status.code(), Some(0));
+}
+
+/// What a file held stays until there is something to write, and what is not written does not appear.
+#[test]
+#[cfg(target_os = "linux")]
+fn what_fails_leaves_files_as_they_were() {
+    let bench = Bench::new("kept_until_written");
+    let (model, old) = (&bench.parts[0], bench.file("old.svg", "before"));
+    let new = bench.dir.join("new.svg").into_os_string().into_string().unwrap();
+    for name in [&old, &new] {
+        // Refused by its budget.
+        let words = ["bench", model, "-p", "1", "-n", "1", "-r", "1", "--memory", "1MiB", "--svg", name];
+        assert_eq!(minfer(words).code, Some(1));
+        assert_eq!(fs::read_to_string(&old).unwrap(), "before");
+        assert!(!Path::new(&new).exists());
+    }
+    minfer(["bench", model, "-p", "1", "-n", "1", "-r", "1", "--svg", &old]).ok();
+    assert!(fs::read_to_string(&old).unwrap().starts_with("<svg"));
+}

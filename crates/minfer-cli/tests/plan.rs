@@ -252,9 +252,19 @@ fn diff_names_what_changed_and_who_is_to_blame() {
     old["plan"].as_object_mut().unwrap().remove("values").unwrap();
     std::fs::write(&path, old.to_string()).unwrap();
     minfer(["plan", "--diff", &path, &a]).refused(&["old.json", "missing field `values`", "--json"]);
+    // A setting may change nothing: no batch is longer than the context.
+    let text = minfer(["plan", "--diff", &a, &file("ubatch.json", &["--ubatch", "600"])]).ok();
+    assert_eq!(text, "ubatch: 512 -> 600\nthe same plan, byte for byte\n");
     let unfused = file("unfused.json", &["--no-fuse-ffn"]);
     let text = minfer(["plan", "--diff", &a, &unfused]).ok();
-    for words in ["arena cpu: ", "peak of cpu: ", "to blame: blk.", "only in the second plan", "moved: "] {
+    for words in [
+        "fusion: all -> --no-fuse-ffn\n",
+        "arena cpu: ",
+        "peak of cpu: ",
+        "to blame: blk.",
+        "only in the second plan",
+        "moved: ",
+    ] {
         assert!(text.contains(words), "`{words}` is not in {text}");
     }
     let larger = file("larger.json", &["--ubatch", "256", "--n-ctx", "256"]);

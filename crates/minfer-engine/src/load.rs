@@ -32,14 +32,14 @@ impl Model {
     pub fn open_as(path: impl AsRef<Path>, pre: Option<PreTokenizer>) -> Result<Self, EngineError> {
         let file = GgufFile::open(path)?;
         file.require_model()?;
-        Self::understood(file, pre)
+        Self::from_file_as(file, pre)
     }
 
     /// The same, without mapping the weights: enough to plan and to refuse. [`Model::map_weights`] comes before an engine.
     pub fn open_header(path: impl AsRef<Path>, pre: Option<PreTokenizer>) -> Result<Self, EngineError> {
         let file = GgufFile::open_header(path)?;
         file.require_model()?;
-        Self::understood(file, pre)
+        Self::from_file_as(file, pre)
     }
 
     /// Refuses a model without weights, of which an engine would be made.
@@ -61,10 +61,11 @@ impl Model {
 
     /// [`Model::open`], from a file that is open already.
     pub fn from_file(file: GgufFile) -> Result<Self, EngineError> {
-        Self::understood(file, None)
+        Self::from_file_as(file, None)
     }
 
-    fn understood(file: GgufFile, pre: Option<PreTokenizer>) -> Result<Self, EngineError> {
+    /// The same; `pre` replaces the way to cut text that the file names.
+    pub fn from_file_as(file: GgufFile, pre: Option<PreTokenizer>) -> Result<Self, EngineError> {
         let spec = load_spec(&file)?;
         let loaded = load_tokenizer_as(&file, pre)?;
         let warnings = loaded.warnings.iter().map(ToString::to_string).collect();

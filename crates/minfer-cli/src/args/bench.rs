@@ -19,7 +19,7 @@ pub enum BenchOutput {
 
 /// `minfer bench`.
 #[derive(Args, Debug)]
-#[command(after_help = crate::env::help())]
+#[command(after_help = crate::env::help(crate::env::UsedBy::Plan))]
 pub struct BenchArgs {
     /// Model file (.gguf; of a split model the first part)
     pub model: PathBuf,

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 /// `minfer doctor`.
 #[derive(Args, Debug)]
-#[command(after_help = crate::env::help())]
+#[command(after_help = crate::env::help(crate::env::UsedBy::Machine))]
 pub struct DoctorArgs {
     /// Model file (.gguf; of a split model the first part): also tell how fast it could decode here at most
     pub model: Option<PathBuf>,

@@ -28,8 +28,8 @@ use std::ffi::OsString;
     name = "minfer",
     version,
     override_usage = "minfer MODEL [PROMPT] [OPTIONS]\n       minfer COMMAND [OPTIONS]",
-    after_help = crate::env::help(),
-    after_long_help = crate::env::help(),
+    after_help = crate::env::help(crate::env::UsedBy::Watch),
+    after_long_help = crate::env::help(crate::env::UsedBy::Watch),
     subcommand_required = true,
     arg_required_else_help = true,
     disable_help_subcommand = false
@@ -55,7 +55,8 @@ pub enum Command {
     ///
     /// Reads only the headers of the file and allocates none of what it plans. Weights, KV cache and arenas are exact to the
     /// byte, for `minfer run` allocates from the same plan; the heap beside them is counted from the sizes of its tables.
-    /// With --memory, exit code 1 says that it does not fit.
+    /// Exit code 1 says that it does not fit: in --memory SIZE, which alone decides, for it may be another machine's, and
+    /// stderr tells if it would not run here; without it, in what the machine has and this process may take.
     Plan(LedgerArgs),
     /// Show the compute graph and its memory plan, without running it
     ///

@@ -18,7 +18,7 @@ pub enum FitSetting {
 /// `minfer plan`.
 #[derive(Args, Debug)]
 #[command(
-    after_help = crate::env::help(),
+    after_help = crate::env::help(crate::env::UsedBy::Plan),
     override_usage = "minfer plan [OPTIONS] <MODEL>\n       minfer plan --diff <A.json> <B.json>"
 )]
 pub struct LedgerArgs {
@@ -53,7 +53,8 @@ pub struct LedgerArgs {
     pub plan: PlanArgs,
     #[command(flatten)]
     pub memory: MemoryArgs,
-    /// Find the largest value of this setting that fits in --memory
+    /// Find the largest value of this setting that fits in --memory, or without it in what the machine has and this process
+    /// may take
     #[arg(long, value_enum, value_name = "SETTING", help_heading = "Planning")]
     pub fit: Option<FitSetting>,
 }

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 /// `minfer run`.
 #[derive(Args, Debug)]
-#[command(after_help = crate::env::help())]
+#[command(after_help = crate::env::help(crate::env::UsedBy::Watch))]
 pub struct RunArgs {
     /// Model file (.gguf; of a split model the first part)
     pub model: PathBuf,

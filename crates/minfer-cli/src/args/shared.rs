@@ -58,8 +58,8 @@ pub struct FusionArgs {
 #[command(next_help_heading = "Planning")]
 pub struct MemoryArgs {
     /// Refuse, before anything is allocated, what needs more than this: bytes, or a number with KB, KiB, MB, MiB, GB or GiB,
-    /// such as 2GiB; or auto for what is free now [default: what a control group or ulimit -v allows, and, mapped weights
-    /// not counted, what the machine has or ulimit -d allows]
+    /// such as 2GiB; or auto for what is free now [default: what the machine has, mapped weights not counted]. What a control
+    /// group, ulimit -v or, mapped weights not counted, ulimit -d allows holds in any case
     #[arg(long, value_name = "SIZE")]
     pub memory: Option<String>,
 }

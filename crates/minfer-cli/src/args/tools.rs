@@ -60,7 +60,7 @@ pub struct InspectArgs {
 
 /// `minfer graph`.
 #[derive(Args, Debug)]
-#[command(after_help = crate::env::help())]
+#[command(after_help = crate::env::help(crate::env::UsedBy::Plan))]
 pub struct GraphArgs {
     /// Model file (.gguf; of a split model the first part)
     pub model: PathBuf,
@@ -136,7 +136,7 @@ pub struct TemplateArgs {
 
 /// `minfer eval`.
 #[derive(Args, Debug)]
-#[command(group = ArgGroup::new("source").args(["ids", "text", "file"]).required(true), after_help = crate::env::help())]
+#[command(group = ArgGroup::new("source").args(["ids", "text", "file"]).required(true), after_help = crate::env::help(crate::env::UsedBy::Watch))]
 pub struct EvalArgs {
     /// Model file (.gguf; of a split model the first part)
     pub model: PathBuf,

@@ -6,15 +6,17 @@ mod report;
 mod rounds;
 mod stats;
 
-use super::{admitted, backends, capabilities, limits};
+use super::{admitted, backends, capabilities, limits, narrowest, open};
 use crate::describe;
-use crate::exit::{Failure, Outcome};
+use crate::exit::{Failure, Outcome, Refused};
+use crate::memory;
+use crate::output;
 use crate::outputs::{Outputs, cannot_write};
 use crate::resolve::{Bench, Compute};
 use anyhow::Result;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use limits::Limits;
-use minfer::{Blueprint, Engine, EngineConfig, Levers, Model};
+use minfer::{Blueprint, Change, Engine, EngineConfig, Ledger, LedgerLine, Levers, Model, Owner, Shortfall};
 use minfer_cpu::{Probe, SimdLevel};
 use rounds::{Bed, Measured, Setup};
 use std::io::Write;
@@ -35,7 +37,7 @@ struct Report<'a> {
 /// Measures every combination of the settings.
 pub fn bench(settings: &Bench) -> Result<Outcome> {
     let start = Instant::now();
-    let model = Model::open_header(&settings.model, None)?;
+    let model = open::model(&settings.model, None)?;
     let mut load_s = start.elapsed().as_secs_f64();
     let svg = settings.svg.as_ref().map(|path| Outputs::beside(&model.file).create(path)).transpose()?;
     let n_ctx = n_ctx(settings, &model)?;
@@ -45,8 +47,10 @@ pub fn bench(settings: &Bench) -> Result<Outcome> {
     for compute in &settings.computes {
         for &batch in &settings.batches {
             let config = EngineConfig { n_ctx, n_sequences: batch, ..compute.config };
-            let levers = Levers { least_n_ctx: u32::try_from(settings.longest_tokens()).ok(), slots: false };
-            setups.push((compute, admitted(&model, config, compute, levers)?.0));
+            let levers = Levers { least_n_ctx: u32::try_from(settings.longest_tokens()).ok(), slots: true };
+            let (config, blueprint) = admitted(&model, config, compute, levers, flag)?;
+            admit_measuring(&blueprint.ledger, compute, limits::working_set(model.file.file_bytes()))?;
+            setups.push((compute, config));
         }
     }
     let limits = measure_limits(settings, &model)?;
@@ -75,6 +79,35 @@ pub fn bench(settings: &Bench) -> Result<Outcome> {
     }
     report.print()?;
     Ok(Outcome::Done)
+}
+
+/// A change as it is typed here.
+fn flag(change: Change) -> String {
+    match change {
+        Change::Slots(n_sequences) => format!("--batch {n_sequences}"),
+        other => describe::flag(other),
+    }
+}
+
+/// Measuring the machine takes memory of its own, which is given back before any of a model is mapped: with what is there by
+/// then it must be admitted like a ledger.
+fn admit_measuring(ledger: &Ledger, compute: &Compute, bytes: u64) -> Result<()> {
+    let is_there = |line: &&LedgerLine| !matches!(line.owner, Owner::Weights | Owner::Kv | Owner::Arena | Owner::Host);
+    let mut then = Ledger { lines: ledger.lines.iter().filter(is_there).cloned().collect() };
+    then.add(Owner::Host, "memory that is read to measure this machine", "as the model, at most 1 GiB", bytes);
+    let bounds = compute.limit.bounds(memory::memory())?;
+    let Some(bound) = narrowest(&bounds, &then).filter(|bound| !bound.budget.admits(&then)) else { return Ok(()) };
+    bound.words().iter().for_each(|words| output::line(words));
+    let needed_bytes = bound.budget.needed(&then);
+    let shortfall = Shortfall {
+        budget: bound.budget,
+        needed_bytes,
+        owners: then.largest(3).into_iter().cloned().collect(),
+        remedies: Vec::new(),
+        together: None,
+        least_bytes: needed_bytes,
+    };
+    Err(Refused(describe::shortfall(&shortfall, flag)).into())
 }
 
 /// Tokens of all rounds, on a terminal as a bar. Redrawn so seldom that no figure shows it.

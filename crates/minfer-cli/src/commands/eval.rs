@@ -1,15 +1,16 @@
 //! `minfer eval`: the likelihood of given tokens, and the logits after the last.
 
 use super::text::read_bytes;
-use super::{admitted, backends};
+use super::{admitted, backends, open};
 use crate::args::EvalOutput;
+use crate::describe;
 use crate::exit::{Failure, Outcome};
 use crate::output::{self, Table};
 use crate::outputs::Outputs;
 use crate::resolve::{Eval, EvalSource};
 use crate::watch::Watch;
 use anyhow::Result;
-use minfer::{BatchToken, Engine, EngineConfig, EngineError, Levers, Model};
+use minfer::{BatchToken, Engine, EngineConfig, EngineError, Levers};
 use minfer_text::EncodeOptions;
 use serde_json::json;
 use std::sync::Arc;
@@ -27,7 +28,7 @@ struct Score {
 
 /// Prints the score of a text.
 pub fn eval(settings: &Eval) -> Result<Outcome> {
-    let model = Model::open_header(&settings.model, None)?;
+    let model = open::model(&settings.model, None)?;
     let ids = match &settings.source {
         EvalSource::Ids(ids) => ids.clone(),
         EvalSource::Text(source) => {
@@ -51,7 +52,7 @@ pub fn eval(settings: &Eval) -> Result<Outcome> {
     let n_batch = settings.compute.config.n_ubatch.min(n_tokens);
     let config = EngineConfig { n_ctx: n_tokens, n_ubatch: n_batch, n_outputs: n_batch, ..settings.compute.config };
     let levers = Levers { least_n_ctx: None, slots: false };
-    let (config, blueprint) = admitted(&model, config, &settings.compute, levers)?;
+    let (config, blueprint) = admitted(&model, config, &settings.compute, levers, describe::flag)?;
     let outputs = Outputs::beside(&model.file);
     let mut outputs = match &settings.source {
         EvalSource::Ids(_) => outputs,

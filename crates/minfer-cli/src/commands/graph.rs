@@ -1,20 +1,19 @@
 //! `minfer graph`: the compute graph and its plan. Reads headers only, allocates nothing of the plan.
 
-use super::capabilities;
+use super::{capabilities, open};
 use crate::args::GraphOutput;
 use crate::exit::Outcome;
 use crate::output;
 use crate::resolve::Graph;
 use anyhow::Result;
 use minfer::EngineConfig;
-use minfer_gguf::GgufFile;
 use minfer_graph::{to_dot, to_json, to_text};
 use minfer_model::{build_graph, load_spec};
 use minfer_plan::{PlanOptions, annotations, plan, plan_recorded, plan_text};
 
 /// Prints the planned graph, or the graph after every pass.
 pub fn graph(settings: &Graph) -> Result<Outcome> {
-    let file = GgufFile::open_header(&settings.model)?;
+    let file = open::with_vocabulary(&settings.model)?;
     let spec = load_spec(&file)?;
     let n_ctx = minfer::choose_n_ctx(settings.n_ctx, 0, Some(0), spec.n_ctx_train)?.n_ctx;
     let config = EngineConfig { n_ctx, ..settings.compute.config }.checked()?;

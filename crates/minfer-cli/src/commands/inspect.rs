@@ -1,5 +1,6 @@
 //! `minfer inspect`: what is in a file, whether or not it can be run.
 
+use super::open;
 use crate::args::TextOutput;
 use crate::describe::quantisation;
 use crate::exit::Outcome;
@@ -28,7 +29,7 @@ struct Report<'a> {
 
 /// Prints what is in a file.
 pub fn inspect(settings: &Inspect) -> Result<Outcome> {
-    let file = GgufFile::open_header(&settings.model)?;
+    let file = open::header(&settings.model)?;
     let report = Report {
         file: &file,
         spec: load_spec(&file).map_err(|error| error.to_string()),

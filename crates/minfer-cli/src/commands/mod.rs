@@ -7,6 +7,7 @@ mod graph;
 mod inspect;
 mod limits;
 mod memplan;
+mod open;
 mod plan;
 mod run;
 mod template;
@@ -14,11 +15,12 @@ mod text;
 mod tokenize;
 
 use crate::describe;
-use crate::exit::Outcome;
-use crate::memory::{self, Limit, Memory};
+use crate::exit::{Outcome, Refused};
+use crate::limit::{self, Bound, Limit};
+use crate::memory::{self, Memory};
 use crate::output;
 use crate::resolve::{Command, Compute};
-use minfer::{Blueprint, EngineConfig, EngineError, Levers, Model, Replanner, Shortfall};
+use minfer::{Blueprint, Change, EngineConfig, EngineError, Ledger, Levers, Model, Replanner, Shortfall};
 use minfer_backend::{Backend, Capabilities};
 use minfer_cpu::Processors;
 use std::num::NonZeroUsize;
@@ -61,46 +63,62 @@ fn capabilities(compute: &Compute) -> Vec<Arc<dyn Capabilities>> {
     minfer::capabilities(compute.backend, Some(compute.threads), compute.simd)
 }
 
-/// Plans, and refuses what a budget does not admit, before anything is allocated. Gives the settings as checked.
+/// Plans, and refuses what a bound does not admit, before anything is allocated. Gives the settings as checked. `spell` is
+/// how the command calls its settings.
 fn admitted(
     model: &Model,
     config: EngineConfig,
     compute: &Compute,
     levers: Levers,
+    spell: fn(Change) -> String,
 ) -> anyhow::Result<(EngineConfig, Blueprint)> {
     let config = config.checked()?;
     let capabilities = capabilities(compute);
     let blueprint = Blueprint::new(model, &config, &capabilities)?;
     let replanner = Replanner { model, config, backends: &capabilities };
-    match shortfall(replanner, &blueprint, levers, compute.limit, memory::memory())? {
-        Some(shortfall) => Err(EngineError::OverBudget(Box::new(shortfall)).into()),
-        None => Ok((config, blueprint)),
+    let machine = memory::memory();
+    let bounds = compute.limit.bounds(machine)?;
+    if let Some((_, shortfall)) = shortfall(replanner, &blueprint, levers, &bounds)? {
+        return Err(Refused(describe::shortfall(&shortfall, spell)).into());
     }
+    warn_of_paging(&blueprint, compute.limit, machine);
+    Ok((config, blueprint))
 }
 
-/// What the first budget that does not admit a blueprint says; who set it, or what is admitted but slow, is told on stderr.
+/// What the bound says that misses most, if any misses something: what helps there helps everywhere. Who sets it is told on
+/// stderr.
 fn shortfall(
     replanner: Replanner<'_>,
     blueprint: &Blueprint,
     levers: Levers,
-    limit: Limit,
-    machine: Option<Memory>,
-) -> anyhow::Result<Option<Shortfall>> {
-    for budget in limit.budgets(machine)? {
-        let config = EngineConfig { budget: Some(budget), ..replanner.config };
-        match minfer::admit(&Replanner { config, ..replanner }, blueprint, levers) {
-            Ok(()) => {}
-            Err(EngineError::OverBudget(shortfall)) => {
-                memory::who_limits(budget, limit, machine).iter().for_each(|words| output::line(words));
-                return Ok(Some(*shortfall));
-            }
-            Err(error) => return Err(error.into()),
+    bounds: &[Bound],
+) -> anyhow::Result<Option<(Bound, Shortfall)>> {
+    let Some(bound) = narrowest(bounds, &blueprint.ledger).filter(|bound| !bound.budget.admits(&blueprint.ledger))
+    else {
+        return Ok(None);
+    };
+    let config = EngineConfig { budget: Some(bound.budget), ..replanner.config };
+    match minfer::admit(&Replanner { config, ..replanner }, blueprint, levers) {
+        Ok(()) => Ok(None),
+        Err(EngineError::OverBudget(shortfall)) => {
+            bound.words().iter().for_each(|words| output::line(words));
+            Ok(Some((bound, *shortfall)))
         }
+        Err(error) => Err(error.into()),
     }
-    if let Some(warning) = memory::paging_warning(blueprint.ledger.total(), limit, machine) {
+}
+
+/// The bound that leaves a ledger least to spare, or misses most; of equal ones the first.
+fn narrowest(bounds: &[Bound], ledger: &Ledger) -> Option<Bound> {
+    let spare = |bound: &Bound| i128::from(bound.budget.bytes) - i128::from(bound.budget.needed(ledger));
+    bounds.iter().copied().min_by_key(spare)
+}
+
+/// What is admitted may still be slow.
+fn warn_of_paging(blueprint: &Blueprint, limit: Limit, machine: Option<Memory>) {
+    if let Some(warning) = limit::paging_warning(blueprint.ledger.total(), limit, machine) {
         output::warn(&warning);
     }
-    Ok(None)
 }
 
 /// Backend, threads and instructions in words.

@@ -2,13 +2,14 @@
 
 use super::template::{chosen_template, in_file};
 use super::text::read_prompt;
-use super::{admitted, backend_words, backends};
+use super::{admitted, backend_words, backends, open};
 use crate::describe;
 use crate::exit::{Failure, Outcome};
 use crate::measure::{Usage, report_memory};
 use crate::output::{self, note};
-use crate::outputs::{Outputs, cannot_write};
+use crate::outputs::{Output, Outputs, cannot_write};
 use crate::resolve::Run;
+use crate::room;
 use crate::watch::Watch;
 use anyhow::Result;
 use minfer::{
@@ -17,7 +18,6 @@ use minfer::{
 };
 use minfer_graph::{to_dot, to_json};
 use minfer_plan::{Plan, annotations, plan_text};
-use std::fs::File;
 use std::io::{self, Write};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
@@ -26,6 +26,10 @@ use std::sync::Arc;
 /// What the program ends with on the second Ctrl+C: 128 plus the number of the signal, as shells say it.
 const INTERRUPTED: i32 = 130;
 
+/// What a template of a short conversation may take before a budget can be asked about its prompt: a stack of 43 MiB, which is
+/// hardly ever touched, and the text.
+const TEMPLATE_BYTES: u64 = 64 << 20;
+
 /// Answers a prompt.
 pub fn run(settings: Run) -> Result<Outcome> {
     let start = Usage::now();
@@ -33,12 +37,19 @@ pub fn run(settings: Run) -> Result<Outcome> {
     if text.is_empty() {
         return Err(EngineError::EmptyPrompt.into());
     }
-    let model = open(&settings)?;
+    let model = open_model(&settings)?;
     model.warnings.iter().for_each(|warning| output::warn(warning));
+    if !settings.raw && room::left().is_some_and(|bytes| bytes < TEMPLATE_BYTES) {
+        // What does not fit without any prompt is told of before a template fails for the same reason.
+        let n_ctx = minfer::choose_n_ctx(settings.n_ctx, 0, Some(0), model.spec.n_ctx_train)?.n_ctx;
+        let config = EngineConfig { n_ctx, ..settings.compute.config };
+        let levers = Levers { least_n_ctx: None, slots: false };
+        admitted(&model, config, &settings.compute, levers, describe::flag)?;
+    }
     let prompt = prompt(&model, text, &settings)?;
     let choice = choose_context(&model, &prompt, &settings)?;
     let config = EngineConfig { n_ctx: choice.n_ctx, ..settings.compute.config };
-    let (config, blueprint) = admitted(&model, config, &settings.compute, levers(&prompt, &settings))?;
+    let (config, blueprint) = admitted(&model, config, &settings.compute, levers(&prompt, &settings), describe::flag)?;
     let mut outputs = outputs(&settings, &model);
     let dumps = Dumps::open(&settings, &mut outputs)?;
     let watch = Watch::open(&settings.watch, &mut outputs)?;
@@ -66,8 +77,8 @@ pub fn run(settings: Run) -> Result<Outcome> {
 }
 
 /// The model's header, with other words than the file's if they were asked for.
-fn open(settings: &Run) -> Result<Model> {
-    let mut model = in_file(&settings.model, Model::open_header(&settings.model, settings.words.pre))?;
+fn open_model(settings: &Run) -> Result<Model> {
+    let mut model = open::model(&settings.model, settings.words.pre)?;
     if let Some(choice) = &settings.words.chat_template {
         model.chat_template = Some(chosen_template(&model.file, &settings.model, choice)?);
     }
@@ -172,8 +183,8 @@ fn report(answer: &Answer, n_ctx: u32) {
 
 /// Files for the planned graph, opened before anything is computed.
 struct Dumps<'a> {
-    graph: Option<(&'a Path, File)>,
-    json: Option<(&'a Path, File)>,
+    graph: Option<(&'a Path, Output)>,
+    json: Option<(&'a Path, Output)>,
 }
 
 impl<'a> Dumps<'a> {

@@ -1,6 +1,7 @@
 //! `minfer template`: the chat template of a file, or a conversation in its words. Needs no weights. Also what other commands
 //! need for that: a template by file or name, a conversation from JSON.
 
+use super::open;
 use super::text::read_bytes;
 use crate::exit::{Failure, Outcome};
 use crate::output;
@@ -21,7 +22,7 @@ const DEFAULT: &str = "default";
 
 /// Prints a template, the names of all, or a rendered conversation.
 pub fn template(settings: &Template) -> Result<Outcome> {
-    let file = GgufFile::open_header(&settings.model)?;
+    let file = open::with_vocabulary(&settings.model)?;
     if settings.list {
         let mut names = output::Table::new(&[]);
         let own = in_file(&settings.model, chat_template(&file))?.map(|_| DEFAULT.to_owned());

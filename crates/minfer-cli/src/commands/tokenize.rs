@@ -1,5 +1,6 @@
 //! `minfer tokenize`: text or a conversation to ids, and ids to text. Needs no weights.
 
+use super::open;
 use super::template::{Conversation, in_file, template_of};
 use super::text::read_bytes;
 use crate::args::TokenOutput;
@@ -7,14 +8,13 @@ use crate::exit::{Failure, Outcome};
 use crate::output;
 use crate::resolve::{Tokenize, TokenizeWhat, ids_of};
 use anyhow::Result;
-use minfer_gguf::GgufFile;
 use minfer_model::load_tokenizer_as;
 use minfer_text::{DecodeOptions, EncodeOptions, TokenKind, Tokenizer};
 use serde_json::json;
 
 /// Prints the ids of a text, or the text of ids.
 pub fn tokenize(settings: &Tokenize) -> Result<Outcome> {
-    let file = GgufFile::open_header(&settings.model)?;
+    let file = open::with_vocabulary(&settings.model)?;
     let loaded = in_file(&settings.model, load_tokenizer_as(&file, settings.words.pre))?;
     loaded.warnings.iter().for_each(|warning| output::warn(&warning.to_string()));
     let tokenizer = in_file(&settings.model, Tokenizer::new(loaded.spec))?;

@@ -30,10 +30,10 @@ const MOST_LINES: usize = 12;
 pub fn diff(before: &Path, after: &Path) -> Result<Outcome> {
     let (before, after) = (read(before)?, read(after)?);
     let mut text = Vec::new();
+    settings(&mut text, &before.settings, &after.settings)?;
     if is_same(&before, &after) {
         writeln!(text, "the same plan, byte for byte")?;
     } else {
-        settings(&mut text, &before.settings, &after.settings)?;
         ledgers(&mut text, &before.ledger, &after.ledger)?;
         plans(&mut text, &before.plan, &after.plan)?;
     }

@@ -2,9 +2,10 @@
 
 use super::Planned;
 use crate::describe;
+use crate::limit::Bound;
 use crate::output::{Table, mib};
 use anyhow::Result;
-use minfer::{BackendKind, Fit, Ledger, Owner, Shortfall};
+use minfer::{BackendKind, Change, Fit, Fusion, Ledger, Owner, Shortfall};
 use minfer_plan::PlanRecord;
 use serde_json::{Value, json};
 use std::io::{self, Write};
@@ -40,20 +41,17 @@ pub fn text(out: &mut dyn Write, planned: &Planned<'_>) -> io::Result<()> {
     verdict(out, planned)
 }
 
-/// What the budget says, if anybody asked or it says no.
+/// What the bound says, if anybody set one or it says no.
 pub fn verdict(out: &mut dyn Write, planned: &Planned<'_>) -> io::Result<()> {
-    let Some(budget) = planned.budget else { return Ok(()) };
+    let Some(bound) = planned.bound else { return Ok(()) };
     writeln!(out)?;
     match &planned.shortfall {
         None => {
-            let spare = budget.bytes - budget.needed(&planned.blueprint.ledger);
-            writeln!(out, "budget   {}: fits, {} to spare", mib(budget.bytes), mib(spare))
+            let spare = bound.budget.bytes.saturating_sub(bound.budget.needed(&planned.blueprint.ledger));
+            writeln!(out, "budget   {}: fits, {} to spare", bound.short_words(), mib(spare))
         }
         Some(shortfall) => {
-            for line in describe::shortfall(shortfall) {
-                writeln!(out, "{line}")?;
-            }
-            Ok(())
+            describe::shortfall(shortfall, describe::flag).iter().try_for_each(|line| writeln!(out, "{line}"))
         }
     }
 }
@@ -87,6 +85,7 @@ pub fn json(planned: &Planned<'_>) -> Result<Value> {
             "alloc": config.strategy.to_string(),
             "backend": settings.compute.backend.name(),
             "threads": settings.compute.threads,
+            "fusion": if config.fusion == Fusion::ALL { "all".into() } else { describe::flag(Change::Fusion(config.fusion)) },
         },
         "weights_bytes": ledger.sum(Owner::Weights),
         "kv_bytes": ledger.sum(Owner::Kv),
@@ -104,9 +103,10 @@ pub fn json(planned: &Planned<'_>) -> Result<Value> {
         "on_demand_bytes": ledger.on_demand(),
         "ledger": ledger,
     });
-    if let Some(budget) = planned.budget {
+    if let Some(Bound { budget, by }) = planned.bound {
         object["budget"] = json!({
             "bytes": budget.bytes,
+            "set_by": by.name(),
             "weights_count": budget.weights,
             "needed_bytes": budget.needed(ledger),
             "fits": planned.shortfall.is_none(),
