@@ -26,7 +26,7 @@ const LAYOUT: Layout = match Layout::from_size_align(SCRATCH_BYTES, 64) {
     Err(_) => panic!("scratch has a size"),
 };
 
-/// One worker's buffer. Its content means nothing between steps.
+/// One worker's buffer. Its content means nothing from one phase to the next.
 pub(crate) struct Scratch(*mut u8);
 
 // SAFETY: it owns its bytes.

@@ -81,6 +81,7 @@ impl Run<'_> {
                     barrier.wait(|| self.taken[(turn + 1) % 2].iter().for_each(|taken| taken.0.store(0, Relaxed)));
                 }
                 let done = catch(|| {
+                    work.begin(&mut scratch);
                     if !alone {
                         self.share(work, phase, n_items, worker, &self.taken[turn % 2], &mut scratch)
                     } else if worker == 0 && n_items == 1 {

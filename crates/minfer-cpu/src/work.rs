@@ -49,6 +49,9 @@ pub(crate) trait Task {
     /// How many items the phase has.
     fn items(&self, phase: usize) -> usize;
 
+    /// Readies a worker's scratch, before its first item of a phase.
+    fn begin(&self, _scratch: &mut Scratch) {}
+
     /// Computes one item. Implementations are `#[inline(always)]`.
     ///
     /// # Safety
@@ -148,10 +151,15 @@ impl Work {
         each!(self, task => task.items(phase))
     }
 
+    /// Readies a worker's scratch, before its first item of a phase.
+    pub(crate) fn begin(&self, scratch: &mut Scratch) {
+        each!(self, task => task.begin(scratch))
+    }
+
     /// Computes one item.
     ///
     /// # Safety
-    /// As for [`Task::item`].
+    /// As for [`Task::item`], for which the worker has begun.
     pub(crate) unsafe fn run(
         &self,
         level: SimdLevel,

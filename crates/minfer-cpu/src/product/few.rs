@@ -4,7 +4,7 @@
 //! row of weights, repeated, meet the same columns of every token: the weights stay as they are unpacked, and only the
 //! activations are brought side by side.
 
-use super::{PREFETCH, Part};
+use super::{Held, PREFETCH, Part};
 use crate::blocks::{CHUNK, Chunk, Format, unpack_columns};
 use crate::simd::{Kernel, MAX_LANES, Simd};
 use std::marker::PhantomData;
@@ -16,9 +16,16 @@ const ROWS: usize = 4;
 /// Columns whose activations are side by side at a time: beside the weights in the first-level cache, or nearly.
 const SLICE: usize = 1024;
 
-/// Columns of all tokens' activations, as lanes want them.
+/// Slices that are kept from one part of a step to the next: as many columns as most matrices have.
+const SLICES: usize = 10;
+
+/// All tokens' activations, as lanes want them.
+pub(crate) type Slices = [Slice; SLICES];
+
+/// Columns of them.
 #[repr(C, align(64))]
 pub(crate) struct Slice {
+    pub held: Held,
     /// Levels, vector after vector; in each block those of second rows after those of first ones.
     q: [u8; 2 * SLICE * FEW_TOKENS],
     /// For each block, the scale of each lane's token.
@@ -31,14 +38,14 @@ pub(crate) struct Slice {
 /// Computes a part for weights of format `F`.
 pub(crate) struct Multiply<'a, F> {
     part: Part,
-    slice: &'a mut Slice,
+    slices: &'a mut Slices,
     rows: &'a mut [Chunk; ROWS],
     format: PhantomData<F>,
 }
 
 impl<'a, F: Format> Multiply<'a, F> {
-    pub(crate) fn new(part: Part, slice: &'a mut Slice, rows: &'a mut [Chunk; ROWS]) -> Self {
-        Self { part, slice, rows, format: PhantomData }
+    pub(crate) fn new(part: Part, slices: &'a mut Slices, rows: &'a mut [Chunk; ROWS]) -> Self {
+        Self { part, slices, rows, format: PhantomData }
     }
 }
 
@@ -47,14 +54,14 @@ impl<F: Format> Kernel for Multiply<'_, F> {
 
     #[inline(always)]
     fn call<S: Simd>(self, s: S) {
-        let Self { part, slice, rows, .. } = self;
+        let Self { part, slices, rows, .. } = self;
         // SAFETY: `Part::compute` was promised that the part lies within matrix, activations and tile.
         unsafe {
             // As many lanes each as there are. `const`, so that only branches that can be taken are compiled.
             match S::LANES / part.x.n_tokens.max(1) {
-                1 if const { S::LANES / FEW_TOKENS == 1 } => by_rows::<S, F, 1>(s, &part, slice, rows),
-                2 | 3 => by_rows::<S, F, 2>(s, &part, slice, rows),
-                4.. if const { S::LANES / FEW_TOKENS > 1 } => by_rows::<S, F, 4>(s, &part, slice, rows),
+                1 if const { S::LANES / FEW_TOKENS == 1 } => by_rows::<S, F, 1>(s, &part, slices, rows),
+                2 | 3 => by_rows::<S, F, 2>(s, &part, slices, rows),
+                4.. if const { S::LANES / FEW_TOKENS > 1 } => by_rows::<S, F, 4>(s, &part, slices, rows),
                 _ => unreachable!("fewer tokens go to `gemv`, more to `gemm`"),
             }
         }
@@ -66,13 +73,18 @@ impl<F: Format> Kernel for Multiply<'_, F> {
 /// # Safety
 /// As for [`multiply`].
 #[inline(always)]
-unsafe fn by_rows<S: Simd, F: Format, const K: usize>(s: S, part: &Part, slice: &mut Slice, rows: &mut [Chunk; ROWS]) {
+unsafe fn by_rows<S: Simd, F: Format, const K: usize>(
+    s: S,
+    part: &Part,
+    slices: &mut Slices,
+    rows: &mut [Chunk; ROWS],
+) {
     // SAFETY: as promised by the caller.
     unsafe {
         if part.x.fine {
-            multiply::<S, F, K, true>(s, part, slice, rows)
+            multiply::<S, F, K, true>(s, part, slices, rows)
         } else {
-            multiply::<S, F, K, false>(s, part, slice, rows)
+            multiply::<S, F, K, false>(s, part, slices, rows)
         }
     }
 }
@@ -85,15 +97,18 @@ unsafe fn by_rows<S: Simd, F: Format, const K: usize>(s: S, part: &Part, slice: 
 unsafe fn multiply<S: Simd, F: Format, const K: usize, const FINE: bool>(
     s: S,
     part: &Part,
-    slice: &mut Slice,
+    slices: &mut Slices,
     rows: &mut [Chunk; ROWS],
 ) {
     for first_col in (0..part.matrix.cols).step_by(SLICE) {
         let n_cols = SLICE.min(part.matrix.cols - first_col);
+        let slice = &mut slices[first_col / SLICE % SLICES];
         // SAFETY: the slice lies within the activations, a row's columns within the matrix; the tile has room for rows up
         // to the next multiple of 32.
         unsafe {
-            fill::<S, F, K, FINE>(part, first_col, n_cols, slice);
+            if slice.held.becomes(part, 0, first_col) {
+                fill::<S, F, K, FINE>(part, first_col, n_cols, slice);
+            }
             for first_row in (0..part.n_rows).step_by(ROWS) {
                 let mut totals = Totals([[0.0; MAX_LANES]; ROWS]);
                 for col in (0..n_cols).step_by(CHUNK) {

@@ -4,7 +4,7 @@
 //! registers); integer dots of four neighbours each are scaled and added up in the lanes of one vector per token. What
 //! depends on the activations alone is found once for all rows, so that little is left to do beside reading.
 
-use super::{GEMV_TOKENS, PREFETCH, Part};
+use super::{GEMV_TOKENS, Held, PREFETCH, Part};
 use crate::blocks::{CHUNK, Chunk, Format};
 use crate::simd::{Kernel, Simd};
 use std::marker::PhantomData;
@@ -14,7 +14,10 @@ const SLICE: usize = 16 << 10;
 
 /// Columns of the activations of one token or two.
 #[repr(C, align(64))]
-pub(crate) struct Slice([Prepared; GEMV_TOKENS]);
+pub(crate) struct Slice {
+    pub held: Held,
+    tokens: [Prepared; GEMV_TOKENS],
+}
 
 /// Columns of a token's activations, and what each row of weights needs of them; then zeros.
 #[repr(C, align(64))]
@@ -77,8 +80,10 @@ unsafe fn multiply<S: Simd, F: Format, const N: usize, const FINE: bool>(
         let n_cols = SLICE.min(part.matrix.cols - first_col);
         // SAFETY: the columns lie within the matrix and the activations, which are whole blocks; the tile has room.
         unsafe {
-            for (token, x) in slice.0.iter_mut().enumerate().take(N) {
-                x.fill::<S, F, FINE>(s, part, first + token, first_col, n_cols);
+            if slice.held.becomes(part, first, first_col) {
+                for (token, x) in slice.tokens.iter_mut().enumerate().take(N) {
+                    x.fill::<S, F, FINE>(s, part, first + token, first_col, n_cols);
+                }
             }
             for row in 0..part.n_rows {
                 let at = part.row(row).add(first_col / F::BLOCK * F::BYTES);
@@ -186,7 +191,7 @@ unsafe fn dots<S: Simd, F: Format, const N: usize, const FINE: bool>(
             }
             F::unpack(s, at, CHUNK / F::BLOCK, &mut chunk);
             for (token, acc) in accs.iter_mut().enumerate() {
-                *acc = dot::<S, F, CHUNK, FINE>(s, &chunk, &slice.0[token], index * CHUNK, *acc);
+                *acc = dot::<S, F, CHUNK, FINE>(s, &chunk, &slice.tokens[token], index * CHUNK, *acc);
             }
         }
         if const { F::BLOCK == 32 } && rest > 0 {
@@ -200,7 +205,7 @@ unsafe fn dots<S: Simd, F: Format, const N: usize, const FINE: bool>(
                     F::unpack(s, at, 1, &mut chunk)
                 }
                 for (token, acc) in accs.iter_mut().enumerate() {
-                    *acc = dot::<S, F, 64, FINE>(s, &chunk, &slice.0[token], n_whole * CHUNK + block * 32, *acc);
+                    *acc = dot::<S, F, 64, FINE>(s, &chunk, &slice.tokens[token], n_whole * CHUNK + block * 32, *acc);
                 }
             }
         }

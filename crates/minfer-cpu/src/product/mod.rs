@@ -59,8 +59,23 @@ struct Buffers {
     panel: gemm::Panel,
     float_panel: float::Panel,
     gemv_slice: gemv::Slice,
-    few_slice: few::Slice,
+    few_slices: few::Slices,
     rows: [Chunk; 16],
+}
+
+/// Which activations are prepared in a buffer: for which type of weights, from which token and column on. Parts of one step
+/// have the same activations, so what one part prepared serves the next; a step begins with nothing.
+#[derive(Clone, Copy, PartialEq)]
+struct Held([usize; 3]);
+
+impl Held {
+    const NOTHING: Self = Self([usize::MAX; 3]);
+
+    /// Says what the buffer will hold from now on, and whether it must be prepared first.
+    fn becomes(&mut self, part: &Part, token: usize, col: usize) -> bool {
+        let wanted = Self([part.matrix.dtype as usize, part.first_token + token, col]);
+        std::mem::replace(self, wanted) != wanted
+    }
 }
 
 /// The left operand: one row of floats or of `Q8` per token, or two of `Q8` if `fine`.
@@ -155,6 +170,12 @@ impl Task for Product {
     fn items(&self, _phase: usize) -> usize {
         let Tiling { n_row_tiles, n_divided, n_token_tiles, .. } = self.tiling;
         if n_token_tiles == 0 { 0 } else { n_divided * n_token_tiles + (n_row_tiles - n_divided) }
+    }
+
+    fn begin(&self, scratch: &mut Scratch) {
+        let buffers = &mut scratch.get::<ProductScratch>().buffers;
+        buffers.gemv_slice.held = Held::NOTHING;
+        buffers.few_slices.iter_mut().for_each(|slice| slice.held = Held::NOTHING);
     }
 
     #[inline(always)]
@@ -257,7 +278,7 @@ impl<S: Simd> FormatVisitor for Multiply<'_, S> {
             }
             n if n <= FEW_TOKENS => {
                 let rows = buffers.rows.first_chunk_mut().expect("there are more");
-                s.vectorize(few::Multiply::<F>::new(part, &mut buffers.few_slice, rows))
+                s.vectorize(few::Multiply::<F>::new(part, &mut buffers.few_slices, rows))
             }
             _ => s.vectorize(gemm::Multiply::<F>::new(part, &mut buffers.panel, &mut buffers.rows)),
         }
