@@ -29,6 +29,10 @@ fn chain(level: SimdLevel, threads: usize, tokens: usize) -> Vec<u8> {
         let hidden = machine.empty(tokens, wide, ValueType::Q8);
         steps.push(step(Op::GatedLinear { activation: Activation::Silu }, &[normed], &[gate, up], hidden));
         steps.push(step(Op::LinearAdd, &[hidden, x], &[down], x));
+        // With one token these are a single item each, which follow each other without a barrier.
+        let scaled = machine.empty(tokens, cols, ValueType::F32);
+        steps.push(step(Op::RmsNorm { eps: 1e-5, group: cols as u32 }, &[x], &[norm], scaled));
+        steps.push(step(Op::Add, &[x, scaled], &[], x));
     }
     machine.run(&steps).unwrap();
     machine.read_bytes(x.buf)
@@ -130,6 +134,29 @@ fn more_steps_than_a_batch_run_in_order() {
     machine.run(&steps).unwrap();
     assert_eq!(machine.read(&sum), [1300.0; 4]);
     machine.run(&[]).unwrap();
+}
+
+/// A step of one item is one worker's: the others learn of its failure at the next barrier, and nothing after it is run.
+#[test]
+fn the_first_failure_is_told_and_nothing_runs_after_it() {
+    for threads in 1..=4 {
+        let mut machine = Machine::new(SimdLevel::detect(), threads);
+        let bytes = Random::new(3).weight(DType::Q8_0, 256, 256);
+        let weight = machine.weight(DType::Q8_0, 256, 256, &bytes);
+        let (good_id, bad_id) = (machine.ints(&[1]), machine.ints(&[256]));
+        let (x, out) = (machine.empty(1, 256, ValueType::F32), machine.empty(1, 256, ValueType::F32));
+        let quantised = machine.empty(1, 256, ValueType::Q8);
+        let embed = |id| step(Op::Embed { scale: 1.0 }, &[id], &[weight], x);
+        let rest = [step(Op::Quantize, &[x], &[], quantised), step(Op::Linear, &[quantised], &[weight], out)];
+        let mut bad = embed(bad_id);
+        bad.name = "the bad one".into();
+        let before = machine.read_bytes(out.buf);
+        let error = machine.run(&[&[embed(good_id), bad, embed(bad_id)], &rest[..]].concat()).unwrap_err();
+        assert!(matches!(&error, BackendError::OutOfRange { step, got: 256, .. } if step == "the bad one"), "{error}");
+        assert_eq!(machine.read_bytes(out.buf), before, "{threads} threads");
+        machine.run(&[&[embed(good_id)], &rest[..]].concat()).unwrap();
+        assert_ne!(machine.read_bytes(out.buf), before, "{threads} threads");
+    }
 }
 
 #[test]

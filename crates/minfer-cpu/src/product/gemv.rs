@@ -2,7 +2,8 @@
 //!
 //! A row is unpacked 256 elements at a time into a [`Chunk`] that stays in the first-level cache (and mostly in
 //! registers); integer dots of four neighbours each are scaled and added up in the lanes of one vector per token. What
-//! depends on the activations alone is found once for all rows, so that little is left to do beside reading.
+//! depends on the activations alone is found once for all rows of a step that a worker multiplies, so that little is left to
+//! do beside reading.
 
 use super::{GEMV_TOKENS, Held, PREFETCH, Part};
 use crate::blocks::{CHUNK, Chunk, Format};
@@ -111,11 +112,13 @@ impl Prepared {
         first_col: usize,
         n_cols: usize,
     ) {
+        const { assert!(F::BLOCK == 256 || F::GROUP == 32, "no room for the scales of 256 more columns") };
+        const { assert!(!F::HAS_MIN || F::OFFSET == 0 && !F::WIDE, "addend and offset share no way") };
         let whole = n_cols.next_multiple_of(CHUNK);
         // Scales and sums are read eight at a time from any pair of blocks on.
         let padded = if F::BLOCK == 32 { whole + CHUNK } else { whole };
         // SAFETY: the columns lie within the token's row, and in its second one if there is one; here there is room for
-        // `SLICE`, which is whole chunks.
+        // `SLICE`, which is whole chunks, and for twice as many scales and sums of groups of 32.
         unsafe {
             let first = part.q8(token, first_col);
             // Where there is no second row, its address is computed and never read.
