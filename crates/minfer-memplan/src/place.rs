@@ -140,8 +140,8 @@ pub struct Placed {
 #[non_exhaustive]
 pub struct Options {
     /// Bound on the greedy work of [`Strategy::Planned`], in nodes: placed buffers looked at while searching for free
-    /// addresses, a few nanoseconds each. A placement once begun is finished, so a little more may be spent. Counted, not timed: the
-    /// answer is the same on every machine. Nothing more is spent once the lower bound is reached.
+    /// addresses, a few nanoseconds each. A placement once begun is finished, so a little more may be spent. Counted, not
+    /// timed: the answer is the same on every machine. Nothing more is spent once the lower bound is reached.
     pub node_budget: u64,
     /// Bound on the exact search that [`Strategy::Planned`] turns to if the greedy work did not reach the lower bound, in
     /// nodes: conclusions drawn after a decision, some microseconds each. 0: no search. The answer is the same on every

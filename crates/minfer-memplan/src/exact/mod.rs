@@ -89,9 +89,13 @@ struct Tables {
 }
 
 impl Tables {
-    fn of(problem: &Problem) -> Self {
+    /// `None` if they are too large to be built.
+    fn of(problem: &Problem) -> Option<Self> {
         let mut tables = Self::default();
         for part in parts(problem) {
+            if part.buffers.len() > MAX_ITEMS || tables.n_pairs + part.n_pairs > MAX_PAIRS {
+                return None;
+            }
             tables.n_buffers += part.buffers.len();
             tables.n_pairs += part.n_pairs;
             tables.most_buffers = tables.most_buffers.max(part.buffers.len());
@@ -101,11 +105,7 @@ impl Tables {
                 tables.most_sections = tables.most_sections.max(span.end);
             }
         }
-        tables
-    }
-
-    fn are_searchable(&self) -> bool {
-        self.most_buffers <= MAX_ITEMS && self.n_live.max(self.n_pairs) <= MAX_PAIRS
+        (tables.n_live <= MAX_PAIRS).then_some(tables)
     }
 
     /// The most bytes that the parts take as instances, and on the way there.
@@ -116,16 +116,13 @@ impl Tables {
 
 /// Whether the tables are small enough, and the height leaves room to calculate.
 pub(crate) fn is_searchable(problem: &Problem, height: u64) -> bool {
-    height / unit(problem.buffers.iter().filter(|b| b.size > 0)) <= u64::MAX / 8 && Tables::of(problem).are_searchable()
+    height / unit(problem.buffers.iter().filter(|b| b.size > 0)) <= u64::MAX / 8 && Tables::of(problem).is_some()
 }
 
 /// The most bytes that exact search takes for a valid problem, beside what placing it without takes, counted generously:
 /// what a search may keep is limited. 0 for a problem too large to be searched, see [`Options`](crate::Options).
 pub fn search_bytes(problem: &Problem, parallel: bool) -> u64 {
-    let tables = Tables::of(problem);
-    if !tables.are_searchable() {
-        return 0;
-    }
+    let Some(tables) = Tables::of(problem) else { return 0 };
     let (n_items, n_sections) = (tables.most_buffers, tables.most_sections);
     let n_runs = if parallel { 2 } else { 1 };
     // A list that grows is there twice for a moment.
