@@ -22,6 +22,7 @@ pub mod svg;
 
 pub use bound::{LowerBound, lower_bound};
 pub use check::{Violation, check, check_certificate};
+pub use exact::search_bytes;
 pub use place::{
     Blame, Certificate, Options, PlaceError, Placed, Placement, Strategy, UnknownStrategy, Verdict, place, place_until,
     place_with,

@@ -140,14 +140,15 @@ pub struct Placed {
 #[non_exhaustive]
 pub struct Options {
     /// Bound on the greedy work of [`Strategy::Planned`], in nodes: placed buffers looked at while searching for free
-    /// addresses, a few nanoseconds each. A placement once begun is finished, so a little more may be spent. Counted, not timed: the
-    /// answer is the same on every machine. Nothing more is spent once the lower bound is reached.
+    /// addresses, a few nanoseconds each. A placement once begun is finished, so a little more may be spent. Counted, not
+    /// timed: the answer is the same on every machine. Nothing more is spent once the lower bound is reached.
     pub node_budget: u64,
     /// Bound on the exact search that [`Strategy::Planned`] turns to if the greedy work did not reach the lower bound, in
     /// nodes: conclusions drawn after a decision, some microseconds each. 0: no search. The answer is the same on every
-    /// machine. Not searched are problems with more than 4096 buffers that hang together in time, with so many idle periods
-    /// that the tables would be larger than those of 4096 buffers without, or with heights above 2^61 in units of the
-    /// greatest common divisor of all lengths.
+    /// machine. Not searched are problems with more than 4096 buffers that hang together in time, with more pairs that meet or
+    /// more idle periods than fit into the tables of so many, or with heights above 2^61 in units of the greatest common
+    /// divisor of all lengths. What a search may keep is limited, too ([`search_bytes`](crate::search_bytes)); one that needs
+    /// more ends as if its nodes were spent.
     pub search_nodes: u64,
     /// Whether the search may use a second thread. Changes neither the answer nor the nodes spent.
     pub parallel: bool,
@@ -232,7 +233,7 @@ pub fn place_until(
     let (placement, proven, n_slots) = match strategy {
         Strategy::Naive => (Placement::new(problem, naive::offsets(problem)), least, None),
         Strategy::Pool => {
-            let pooled = pool::offsets(problem)?;
+            let pooled = pool::offsets(problem, stop)?;
             (Placement::new(problem, pooled.offsets), least, Some(pooled.n_slots))
         }
         Strategy::Planned => {

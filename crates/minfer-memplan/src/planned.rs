@@ -13,7 +13,7 @@ use crate::{LowerBound, Placement, Problem, naive, pool};
 /// The lowest offsets found, by index. Never higher than the naive or the pool strategy's.
 pub(crate) fn offsets(problem: &Problem, bound: &LowerBound, aim: u64, node_budget: u64, stop: Stop<'_>) -> Vec<u64> {
     let mut best = Placement::new(problem, naive::offsets(problem));
-    if let Ok(pooled) = pool::offsets(problem) {
+    if let Ok(pooled) = pool::offsets(problem, stop) {
         best.keep_lower(Placement::new(problem, pooled.offsets));
     }
     if best.height <= aim {

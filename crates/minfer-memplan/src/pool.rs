@@ -4,6 +4,7 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 
+use crate::budget::{Budget, Stop};
 use crate::fixed::Stack;
 use crate::{PlaceError, Problem};
 
@@ -21,14 +22,16 @@ pub(crate) struct Pooled {
     pub(crate) n_slots: usize,
 }
 
-/// Walks the free buffers in order of `lower`, ties by index. Fixed buffers keep their bytes to themselves.
-pub(crate) fn offsets(problem: &Problem) -> Result<Pooled, PlaceError> {
+/// Walks the free buffers in order of `lower`, ties by index. Fixed buffers keep their bytes to themselves. Where alignments
+/// differ, many free slots may have to be looked at; once `stop` is true none is, and all that follow get slots of their own.
+pub(crate) fn offsets(problem: &Problem, stop: Stop<'_>) -> Result<Pooled, PlaceError> {
     let buffers = &problem.buffers;
     let mut offsets: Vec<u64> = buffers.iter().map(|b| b.offset.unwrap_or(0)).collect();
     let mut order: Vec<usize> =
         (0..buffers.len()).filter(|&i| buffers[i].offset.is_none() && buffers[i].size > 0).collect();
     order.sort_by_key(|&i| buffers[i].lower);
 
+    let mut budget = Budget::new(u64::MAX, stop);
     let mut stack = Stack::new(problem);
     let mut n_slots = 0;
     let mut busy = BinaryHeap::new(); // Reverse((upper, class, offset))
@@ -44,7 +47,10 @@ pub(crate) fn offsets(problem: &Problem) -> Result<Pooled, PlaceError> {
         let overflow = PlaceError::SlotOverflow { buffer: i };
         let class = class_bytes(b.size).ok_or(overflow.clone())?;
         let equal = free.entry(class).or_default();
-        let recycled = equal.iter().copied().find(|o| o % b.alignment == 0);
+        let n_seen = if budget.is_stopped() { 0 } else { equal.len() };
+        let mut seen = equal.iter().copied().take(n_seen);
+        let recycled = seen.find(|o| o % b.alignment == 0);
+        budget.pass(n_seen - seen.len());
         offsets[i] = match recycled {
             Some(offset) => {
                 equal.remove(&offset);

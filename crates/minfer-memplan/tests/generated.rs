@@ -183,6 +183,25 @@ fn greedy_work_is_stopped() {
     }
 }
 
+/// No slot that becomes free at step 1 is aligned for those that come then, and each of these looks at all.
+#[test]
+fn the_pool_is_stopped() {
+    let short = (0..2000).map(|_| Buffer::new(0, 1, 1));
+    let aligned = (1..2000).map(|step| Buffer::new(step, step + 1, 1).aligned(1 << 30));
+    let problem = Problem::new([Buffer::new(0, 9999, 1)].into_iter().chain(short).chain(aligned).collect());
+    let n_slots = |until: usize| {
+        let asked = AtomicUsize::new(0);
+        let stop = || asked.fetch_add(1, Ordering::Relaxed) >= until;
+        let placed = place_until(&problem, Strategy::Pool, &Options::default(), &stop).unwrap();
+        assert_eq!(check_certificate(&problem, &placed), Ok(()));
+        (placed.n_slots.unwrap(), asked.into_inner())
+    };
+    let (n_all, n_asked) = n_slots(usize::MAX);
+    assert!(n_all == 2002 && n_asked > 10, "{n_all} {n_asked}");
+    let (n_stopped, n_asked) = n_slots(1);
+    assert!(n_stopped > 3000 && n_asked == 2, "{n_stopped} {n_asked}");
+}
+
 /// After a stop nothing is built or asked for any more, neither about the height nor about who is to blame.
 #[test]
 fn the_search_is_stopped() {

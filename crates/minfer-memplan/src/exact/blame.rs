@@ -4,12 +4,13 @@
 use super::restarts::Question;
 use super::{Decision, components};
 use crate::budget::Stop;
-use crate::{Blame, Buffer, Problem, lower_bound};
+use crate::{Blame, Problem};
 
 /// Nodes a question about fewer buffers may take, at most.
 const NODES_PER_QUESTION: u64 = 200_000;
 
-/// Leaves out buffers as long as the rest still does not fit. `suspects` do not fit: their infeasibility is proven.
+/// Leaves out buffers as long as the rest still does not fit. `suspects` do not fit: that is proven, and by search, for at no
+/// step more bytes are live than the capacity, nor does a fixed buffer end above it.
 pub(crate) fn blame(problem: &Problem, suspects: &[usize], capacity: u64, budget: &mut u64, stop: Stop<'_>) -> Blame {
     let mut kept: Vec<usize> = suspects.to_vec();
     let mut open = 0; // buffers that could be neither left out nor shown to be needed
@@ -19,6 +20,9 @@ pub(crate) fn blame(problem: &Problem, suspects: &[usize], capacity: u64, budget
         open = if piece == 1 { 0 } else { open };
         let mut at = 0;
         while at < kept.len() {
+            if *budget < 2 || stop() {
+                return Blame { buffers: kept, is_irreducible: false };
+            }
             let end = (at + piece).min(kept.len());
             let rest: Vec<usize> = [&kept[..at], &kept[end..]].concat();
             match fits(problem, &rest, capacity, budget, stop) {
@@ -39,14 +43,7 @@ pub(crate) fn blame(problem: &Problem, suspects: &[usize], capacity: u64, budget
 
 /// Whether these buffers alone fit; `None` if the budget ends first, or the search.
 fn fits(problem: &Problem, buffers: &[usize], capacity: u64, budget: &mut u64, stop: Stop<'_>) -> Option<bool> {
-    if stop() {
-        return None;
-    }
     let part = Problem::new(buffers.iter().map(|&i| problem.buffers[i].clone()).collect());
-    let is_above = |b: &Buffer| b.offset.is_some_and(|o| o + b.size > capacity);
-    if lower_bound(&part).bytes > capacity || part.buffers.iter().any(is_above) {
-        return Some(false);
-    }
     let mut open = false;
     for instance in components(&part) {
         let mut share = NODES_PER_QUESTION.min(*budget);

@@ -1,7 +1,7 @@
 //! A component made ready for the search: takes buffers whose lifetimes hang together and a capacity, gives items over
 //! the sections that matter, all lengths in units of their greatest common divisor. Must not know how it is searched.
 
-use std::ops::Range;
+use std::ops::{Index, Range};
 
 use crate::Buffer;
 use crate::fixed::align_up;
@@ -22,7 +22,7 @@ pub(crate) struct Item {
 impl Item {
     /// The sections it lives in, ascending.
     #[inline]
-    pub fn sections(&self) -> impl Iterator<Item = usize> + '_ {
+    pub fn sections(&self) -> impl Iterator<Item = usize> + Clone + '_ {
         self.spans.iter().cloned().flatten()
     }
 
@@ -43,14 +43,50 @@ pub(crate) struct Instance {
     /// Per item its size again, side by side for the innermost loop.
     pub sizes: Vec<u64>,
     /// Per section the items that live there, ascending.
-    pub members: Vec<Vec<u32>>,
+    pub members: Lists,
     /// Per item those that share a section with it, ascending.
-    pub neighbours: Vec<Vec<u32>>,
+    pub neighbours: Lists,
+}
+
+/// Lists of items, one after the other in one table: there may be thousands with thousands each.
+pub(crate) struct Lists {
+    items: Vec<u32>,
+    bounds: Vec<usize>, // list `k` is from bound `k` to the next
+}
+
+impl Lists {
+    /// So many lists of those paired with each, in order.
+    fn new(n_lists: usize, pairs: impl Iterator<Item = (usize, u32)> + Clone) -> Self {
+        let mut bounds = vec![0; n_lists + 1];
+        pairs.clone().for_each(|(list, _)| bounds[list + 1] += 1);
+        (0..n_lists).for_each(|list| bounds[list + 1] += bounds[list]);
+        let mut next = bounds.clone();
+        let mut items = vec![0; bounds[n_lists]];
+        for (list, item) in pairs {
+            items[next[list]] = item;
+            next[list] += 1;
+        }
+        Self { items, bounds }
+    }
+
+    pub fn len(&self) -> usize {
+        self.bounds.len() - 1
+    }
+}
+
+impl Index<usize> for Lists {
+    type Output = [u32];
+
+    #[inline]
+    fn index(&self, list: usize) -> &[u32] {
+        &self.items[self.bounds[list]..self.bounds[list + 1]]
+    }
 }
 
 impl Instance {
-    /// The component of these `indices`: all have bytes and a lifetime.
-    pub fn new(buffers: &[Buffer], indices: &[usize]) -> Self {
+    /// The component of these `indices`: all have bytes and a lifetime. At most `n_pairs` times one meets another, counted
+    /// from both sides.
+    pub fn new(buffers: &[Buffer], indices: &[usize], n_pairs: usize) -> Self {
         let mut indices = indices.to_vec();
         // By first section; a buffer may be idle at the beginning of its lifetime.
         indices.sort_by_key(|&i| (buffers[i].spans().next().map(|span| span.start), i));
@@ -64,31 +100,29 @@ impl Instance {
             Item { from, to, spans, size: b.size / unit, alignment, fixed: b.offset.map(|o| o / unit) }
         };
         let items: Vec<Item> = indices.iter().zip(spans).map(item).collect();
-        let mut members = vec![Vec::new(); items.iter().map(|i| i.to).max().unwrap_or(0)];
-        for (k, i) in items.iter().enumerate() {
-            i.sections().for_each(|s| members[s].push(k as u32));
-        }
+        let n_sections = items.iter().map(|i| i.to).max().unwrap_or(0);
+        let numbered = || items.iter().enumerate().map(|(k, i)| (k as u32, i));
+        let members = Lists::new(n_sections, numbered().flat_map(|(k, i)| i.sections().map(move |s| (s, k))));
         // Who shares a section with an item is there when a span of it begins, or begins within.
-        let mut beginning = vec![Vec::new(); members.len()];
-        for (k, i) in items.iter().enumerate() {
-            i.spans.iter().for_each(|span| beginning[span.start].push(k as u32));
-        }
+        let begins = numbered().flat_map(|(k, i)| i.spans.iter().map(move |span| (span.start, k)));
+        let beginning = Lists::new(n_sections, begins);
+        let mut neighbours = Lists { items: Vec::with_capacity(n_pairs), bounds: vec![0] };
         let mut seen = vec![usize::MAX; items.len()];
-        let neighbours = |(k, i): (usize, &Item)| {
-            let mut met = Vec::new();
+        for (k, i) in items.iter().enumerate() {
             seen[k] = k;
-            let of_span =
-                |span: &Range<usize>| members[span.start].iter().chain(beginning[span.clone()].iter().flatten());
-            for &j in i.spans.iter().flat_map(of_span) {
-                if seen[j as usize] != k {
-                    seen[j as usize] = k;
-                    met.push(j);
+            let first = neighbours.items.len();
+            for span in &i.spans {
+                let begin_within = span.clone().flat_map(|s| &beginning[s]);
+                for &j in members[span.start].iter().chain(begin_within) {
+                    if seen[j as usize] != k {
+                        seen[j as usize] = k;
+                        neighbours.items.push(j);
+                    }
                 }
             }
-            met.sort_unstable();
-            met
-        };
-        let neighbours = items.iter().enumerate().map(neighbours).collect();
+            neighbours.items[first..].sort_unstable();
+            neighbours.bounds.push(neighbours.items.len());
+        }
         let sizes = items.iter().map(|i| i.size).collect();
         Self { unit, buffers: indices, items, sizes, members, neighbours }
     }

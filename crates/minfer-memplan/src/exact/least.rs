@@ -75,6 +75,9 @@ pub(crate) fn least(
     known
 }
 
+/// Questions kept to be asked again. A pass asks about twice as many as the gap has bits.
+pub(crate) const MAX_QUESTIONS: usize = 64;
+
 struct Asking<'a, 'b> {
     problem: &'a Problem,
     parts: &'a [Instance],
@@ -128,5 +131,9 @@ impl Asking<'_, '_> {
             known.placement = placement;
         }
         self.questions.retain(|&(c, _), _| c >= known.proven && c < known.placement.height);
+        // Asked again, a question that was forgotten begins anew.
+        while self.questions.len() > MAX_QUESTIONS {
+            self.questions.pop_first();
+        }
     }
 }

@@ -17,6 +17,8 @@ pub(crate) use least::{Goal, Least, least};
 
 use crate::Problem;
 use instance::{Instance, crowded_spans, unit};
+use least::MAX_QUESTIONS;
+use restarts::{question_bytes, run_bytes};
 
 /// A search ended before it decided.
 pub(crate) struct Halt;
@@ -34,39 +36,98 @@ pub(crate) enum Decision {
 
 /// More buffers than this in one component are left to the greedy strategies: tables here grow with the pairs that meet.
 const MAX_ITEMS: usize = 4096;
-/// So are more of the sections that buffers live in, summed over the buffers: without idle periods no component has more.
-const MAX_SECTIONS: usize = MAX_ITEMS * MAX_ITEMS;
+/// So are problems with more pairs than so many buffers can form, and with more sections that buffers live in, summed over
+/// the buffers: idle periods make sections.
+const MAX_PAIRS: usize = MAX_ITEMS * MAX_ITEMS;
+
+/// Buffers with bytes whose lifetimes hang together.
+struct Part {
+    /// By first step.
+    buffers: Vec<usize>,
+    /// How often the lifetime of one meets that of another, counted from both sides.
+    n_pairs: usize,
+}
 
 /// The buffers with bytes, divided into those whose lifetimes hang together, by first step.
-fn parts(problem: &Problem) -> Vec<Vec<usize>> {
+fn parts(problem: &Problem) -> Vec<Part> {
     let buffers = &problem.buffers;
     let mut order: Vec<usize> = (0..buffers.len()).filter(|&i| buffers[i].size > 0).collect();
     order.sort_by_key(|&i| (buffers[i].lower, i));
-    let mut parts: Vec<Vec<usize>> = Vec::new();
+    let mut parts: Vec<Part> = Vec::new();
     let mut end = 0;
     for i in order {
         match parts.last_mut() {
-            Some(part) if buffers[i].lower < end => part.push(i),
-            _ => parts.push(vec![i]),
+            Some(part) if buffers[i].lower < end => part.buffers.push(i),
+            _ => parts.push(Part { buffers: vec![i], n_pairs: 0 }),
         }
         end = end.max(buffers[i].upper);
+    }
+    for part in &mut parts {
+        let lowers: Vec<u64> = part.buffers.iter().map(|&i| buffers[i].lower).collect();
+        let begun_with = |(k, &i): (usize, &usize)| lowers.partition_point(|&l| l < buffers[i].upper) - k - 1;
+        part.n_pairs = 2 * part.buffers.iter().enumerate().map(begun_with).sum::<usize>();
     }
     parts
 }
 
 /// The parts of a problem that share no step: each an instance. Buffers without bytes are in none.
 fn components(problem: &Problem) -> Vec<Instance> {
-    parts(problem).iter().map(|part| Instance::new(&problem.buffers, part)).collect()
+    parts(problem).iter().map(|part| Instance::new(&problem.buffers, &part.buffers, part.n_pairs)).collect()
 }
 
-/// Whether every component is small enough to be searched, and the height leaves room to calculate.
+/// How large the tables of all parts are.
+#[derive(Default)]
+struct Tables {
+    n_buffers: usize,
+    /// Ranges of crowded sections, over all buffers, and the sections in these.
+    n_spans: usize,
+    n_live: usize,
+    n_pairs: usize,
+    /// The most buffers and the most sections of one part.
+    most_buffers: usize,
+    most_sections: usize,
+}
+
+impl Tables {
+    /// `None` if they are too large to be built.
+    fn of(problem: &Problem) -> Option<Self> {
+        let mut tables = Self::default();
+        for part in parts(problem) {
+            if part.buffers.len() > MAX_ITEMS || tables.n_pairs + part.n_pairs > MAX_PAIRS {
+                return None;
+            }
+            tables.n_buffers += part.buffers.len();
+            tables.n_pairs += part.n_pairs;
+            tables.most_buffers = tables.most_buffers.max(part.buffers.len());
+            for span in crowded_spans(part.buffers.iter().map(|&i| &problem.buffers[i])).iter().flatten() {
+                tables.n_spans += 1;
+                tables.n_live += span.len();
+                tables.most_sections = tables.most_sections.max(span.end);
+            }
+        }
+        (tables.n_live <= MAX_PAIRS).then_some(tables)
+    }
+
+    /// The most bytes that the parts take as instances, and on the way there.
+    fn bytes(&self) -> usize {
+        4 * (self.n_live + self.n_pairs) + 1024 * self.n_buffers + 128 * self.n_spans
+    }
+}
+
+/// Whether the tables are small enough, and the height leaves room to calculate.
 pub(crate) fn is_searchable(problem: &Problem, height: u64) -> bool {
-    let buffers = &problem.buffers;
-    let n_sections = |part: &[usize]| -> usize {
-        crowded_spans(part.iter().map(|&i| &buffers[i])).iter().flatten().map(|span| span.len()).sum()
-    };
-    let fits = |part: &Vec<usize>| part.len() <= MAX_ITEMS && n_sections(part) <= MAX_SECTIONS;
-    height / unit(buffers.iter().filter(|b| b.size > 0)) <= u64::MAX / 8 && parts(problem).iter().all(fits)
+    height / unit(problem.buffers.iter().filter(|b| b.size > 0)) <= u64::MAX / 8 && Tables::of(problem).is_some()
+}
+
+/// The most bytes that exact search takes for a valid problem, beside what placing it without takes, counted generously:
+/// what a search may keep is limited. 0 for a problem too large to be searched, see [`Options`](crate::Options).
+pub fn search_bytes(problem: &Problem, parallel: bool) -> u64 {
+    let Some(tables) = Tables::of(problem) else { return 0 };
+    let (n_items, n_sections) = (tables.most_buffers, tables.most_sections);
+    let n_runs = if parallel { 2 } else { 1 };
+    // A list that grows is there twice for a moment.
+    let runs = 2 * n_runs * run_bytes(n_items, n_sections);
+    (tables.bytes() + MAX_QUESTIONS * question_bytes(n_sections) + runs) as u64
 }
 
 #[cfg(test)]
@@ -95,10 +156,11 @@ mod tests {
             };
             let problem = Problem::new((0..12).map(&mut buffer).collect());
             for instance in components(&problem) {
-                for (k, met) in instance.neighbours.iter().enumerate() {
+                for k in 0..instance.items.len() {
                     let of = |k: usize| &problem.buffers[instance.buffers[k]];
                     let meets = |&j: &u32| j as usize != k && of(k).meets(of(j as usize));
-                    assert_eq!(*met, (0..instance.items.len() as u32).filter(meets).collect::<Vec<_>>());
+                    let met = (0..instance.items.len() as u32).filter(meets).collect::<Vec<_>>();
+                    assert_eq!(instance.neighbours[k], met);
                 }
             }
         }

@@ -11,6 +11,7 @@ use std::thread;
 
 use super::instance::Instance;
 use super::search::{Pick, Search};
+use super::state::{State, state_bytes};
 use super::{Decision, Halt};
 use crate::budget::Stop;
 
@@ -47,32 +48,44 @@ const PATIENT_LANE: (Pick, Key) = (Pick::Narrowest, Key::FailuresTimesWidth);
 const SHORT_NODES: u64 = 400;
 /// Nodes of the first round, for each half.
 const FIRST_ROUND_NODES: u64 = 12_000;
-/// Stack that one level of the search may take; there are at most two levels per item.
-const STACK_BYTES_PER_ITEM: usize = 2 << 10;
+/// Stack of a second thread: nothing there is recursive.
+const STACK_BYTES: usize = 256 << 10;
 
-/// One sequence of runs that learn from each other.
+/// One sequence of runs that learn from each other. Between them it keeps nothing but what was learnt.
 struct Lane<'a> {
-    search: Search<'a>,
+    instance: &'a Instance,
+    capacity: u64,
+    pick: Pick,
     key: Key,
     runs: u64,
+    failures: Vec<u64>, // per section
 }
 
 impl<'a> Lane<'a> {
     fn new(instance: &'a Instance, capacity: u64, (pick, key): (Pick, Key)) -> Self {
-        Self { search: Search::new(instance, capacity, pick), key, runs: 0 }
+        Self { instance, capacity, pick, key, runs: 0, failures: vec![0; instance.members.len()] }
     }
 
-    fn run(&mut self, budget: u64, stop: Stop<'_>) -> Result<Option<Vec<u64>>, Halt> {
-        self.rank();
+    /// What was found, and the nodes spent.
+    fn run(&mut self, budget: u64, stop: Stop<'_>) -> (Decision, u64) {
+        let state = State::new(self.instance, self.capacity, std::mem::take(&mut self.failures));
+        let rank = self.rank(&state);
+        let mut search = Search::new(state, self.pick, rank);
+        let found = search.run(budget, stop);
         self.runs += 1;
-        let found = self.search.run(budget, stop);
-        self.search.state.failures.iter_mut().for_each(|f| *f -= *f / 4);
-        found
+        self.failures = std::mem::take(&mut search.state.failures);
+        self.failures.iter_mut().for_each(|f| *f -= *f / 4);
+        let decision = match found {
+            Ok(true) => Decision::Fits(search.state.offsets),
+            Ok(false) => Decision::Infeasible,
+            Err(Halt) => Decision::Unknown,
+        };
+        (decision, search.nodes.min(budget))
     }
 
-    /// Orders the items by key, from the second run on with noise.
-    fn rank(&mut self) {
-        let (instance, state) = (self.search.state.instance, &self.search.state);
+    /// The rank of each item by key, from the second run on with noise.
+    fn rank(&self, state: &State<'_>) -> Vec<u32> {
+        let instance = self.instance;
         let noise = |k: usize| if self.runs == 0 { 1024 } else { 1024 + mix(self.runs << 32 | k as u64) % 1024 };
         let value = |k: usize| -> u128 {
             let item = &instance.items[k];
@@ -90,9 +103,11 @@ impl<'a> Lane<'a> {
         };
         let mut order: Vec<(u128, usize)> = (0..instance.items.len()).map(|k| (!value(k), k)).collect();
         order.sort_unstable();
+        let mut ranks = vec![0; order.len()];
         for (rank, &(_, k)) in order.iter().enumerate() {
-            self.search.rank[k] = rank as u32;
+            ranks[k] = rank as u32;
         }
+        ranks
     }
 }
 
@@ -102,6 +117,17 @@ fn mix(mut z: u64) -> u64 {
     z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
     z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
     z ^ (z >> 31)
+}
+
+/// The most bytes that a question takes until it is asked again.
+pub(crate) fn question_bytes(n_sections: usize) -> usize {
+    (SHORT_LANES.len() + 1) * (size_of::<Lane<'_>>() + n_sections * size_of::<u64>())
+}
+
+/// The most bytes that one run takes beside; two run at a time if there is a second thread.
+pub(crate) fn run_bytes(n_items: usize, n_sections: usize) -> usize {
+    // Beside the state a rank, for a moment its key, and two tasks per item.
+    state_bytes(n_items, n_sections) + 256 * n_items + STACK_BYTES
 }
 
 /// The question whether an instance fits within a capacity. Asked again, it goes on where it stopped.
@@ -142,42 +168,44 @@ impl<'a> Question<'a> {
     /// What a race between both could change is not counted: a decided round costs the short runs' nodes up to a
     /// placement, or all.
     fn round(&mut self, half: u64, stop: Stop<'_>) -> (Decision, u64) {
-        let n_items = self.patient.search.rank.len();
-        let Self { short, next, patient, .. } = self;
         let is_short = half <= FIRST_ROUND_NODES; // never worth a second thread, so there is no race
-        if !self.parallel || is_short {
-            let deep = n_items > 256;
-            let mut runs = || short_runs(short, next, half, stop);
-            let (found, spent) = if deep { on_a_stack_for(n_items, runs).unwrap_or(NO_THREAD) } else { runs() };
-            match found {
-                Decision::Infeasible if !is_short => return (found, 2 * half),
-                Decision::Unknown => {}
-                _ => return (found, spent),
-            }
-            let mut run = || patient.run(half, stop);
-            let found = if deep { on_a_stack_for(n_items, run).unwrap_or(Err(Halt)) } else { run() };
-            let all = spent + patient.search.nodes.min(half);
-            return (decision(found), if is_short { all } else { 2 * half });
+        if self.parallel
+            && !is_short
+            && let Some(decided) = self.side_by_side(half, stop)
+        {
+            return decided;
         }
+        let (found, spent) = short_runs(&mut self.short, &mut self.next, half, stop);
+        match found {
+            Decision::Infeasible if !is_short => return (found, 2 * half),
+            Decision::Unknown => {}
+            _ => return (found, spent),
+        }
+        let (found, patient_spent) = self.patient.run(half, stop);
+        (found, if is_short { spent + patient_spent } else { 2 * half })
+    }
+
+    /// A round on two threads. `None`, and nothing done, if the system starts none.
+    fn side_by_side(&mut self, half: u64, stop: Stop<'_>) -> Option<(Decision, u64)> {
+        let Self { short, next, patient, .. } = self;
         let (short_done, patient_proved) = (AtomicBool::new(false), AtomicBool::new(false));
         let patient_halted = || short_done.load(Ordering::Relaxed) || stop();
         let short_halted = || patient_proved.load(Ordering::Relaxed) || stop();
         thread::scope(|scope| {
-            let stack = STACK_BYTES_PER_ITEM * n_items + (1 << 20);
-            let patient = thread::Builder::new().stack_size(stack).spawn_scoped(scope, || {
-                let found = decision(patient.run(half, &patient_halted));
+            let patient_run = || {
+                let (found, _) = patient.run(half, &patient_halted);
                 patient_proved.store(matches!(found, Decision::Infeasible), Ordering::Relaxed);
                 found
-            });
-            let runs = || short_runs(short, next, half, &short_halted);
-            let (found, spent) = on_a_stack_for(n_items, runs).unwrap_or(NO_THREAD);
+            };
+            let patient = thread::Builder::new().stack_size(STACK_BYTES).spawn_scoped(scope, patient_run).ok()?;
+            let (found, spent) = short_runs(short, next, half, &short_halted);
             short_done.store(!matches!(found, Decision::Unknown), Ordering::Relaxed);
-            let patient = patient.ok().and_then(|p| p.join().ok()).unwrap_or(Decision::Unknown);
-            match found {
+            let patient = patient.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+            Some(match found {
                 Decision::Fits(_) => (found, spent),
                 Decision::Infeasible => (found, 2 * half),
                 Decision::Unknown => (patient, 2 * half),
-            }
+            })
         })
     }
 }
@@ -189,33 +217,13 @@ fn short_runs(lanes: &mut [Lane<'_>], next: &mut usize, nodes: u64, stop: Stop<'
         let lane = &mut lanes[if next.is_multiple_of(2) { FAVOURITE } else { *next / 2 }];
         *next = (*next + 1) % (2 * SHORT_LANES.len());
         // Later runs are a little longer.
-        let short = SHORT_NODES + lane.search.rank.len() as u64;
+        let short = SHORT_NODES + lane.instance.items.len() as u64;
         let share = (short + short * lane.runs / 32).min(nodes - spent);
-        let found = decision(lane.run(share, stop));
-        spent += lane.search.nodes.min(share);
+        let (found, lane_spent) = lane.run(share, stop);
+        spent += lane_spent;
         if !matches!(found, Decision::Unknown) || stop() {
             return (found, spent);
         }
     }
     (Decision::Unknown, spent)
-}
-
-fn decision(found: Result<Option<Vec<u64>>, Halt>) -> Decision {
-    match found {
-        Ok(Some(offsets)) => Decision::Fits(offsets),
-        Ok(None) => Decision::Infeasible,
-        Err(Halt) => Decision::Unknown,
-    }
-}
-
-/// What a round finds out where the system starts no thread for it: nothing.
-const NO_THREAD: (Decision, u64) = (Decision::Unknown, 0);
-
-/// Runs on a thread whose stack holds the search of so many items. `None` if the system starts none.
-fn on_a_stack_for<T: Send>(n_items: usize, run: impl FnOnce() -> T + Send) -> Option<T> {
-    let stack = STACK_BYTES_PER_ITEM * n_items + (1 << 20);
-    thread::scope(|scope| {
-        let worker = thread::Builder::new().stack_size(stack).spawn_scoped(scope, run).ok()?;
-        Some(worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
-    })
 }

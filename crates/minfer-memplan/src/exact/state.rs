@@ -21,7 +21,7 @@ use crate::budget::Stop;
 const AWAY: u64 = u64::MAX / 2;
 
 /// The two lowest values among a section's unplaced items, and whose the lowest is.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 struct Lowest {
     item: u32,
     first: u64,
@@ -48,8 +48,8 @@ impl Lowest {
 }
 
 /// What is known of a section's unplaced items.
-#[derive(Clone, Copy)]
-pub(crate) struct Section {
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Section {
     levels: Lowest,
     tops: Lowest,
 }
@@ -59,13 +59,36 @@ enum Undo {
     Placed { item: u32, level: u64 },
 }
 
+/// A place in the history, for [`State::undo`].
+#[derive(Clone, Copy)]
+pub(crate) struct Mark {
+    trail: usize,
+    section_trail: usize,
+}
+
+/// The most changes of items that a trail of so many holds, and as many of sections; looking at one more item may add some
+/// per item. In a search that goes deep each of `n` decisions changes some of `n` items: the largest of the MiniMalloc suite
+/// need a third of `n` squared, and 2000 buffers that often meet half of the limit.
+pub(crate) fn max_changes(n_items: usize) -> usize {
+    (1024 + 4 * n_items * n_items).min(1 << 18)
+}
+
+/// The most bytes that the state of a search takes.
+pub(crate) fn state_bytes(n_items: usize, n_sections: usize) -> usize {
+    let changes = max_changes(n_items) + n_items + n_sections;
+    changes * (size_of::<Undo>() + size_of::<(u32, Section)>())
+        + 64 * n_items
+        + (size_of::<Section>() + 32) * n_sections
+}
+
 /// No placement extends the state.
 pub(crate) struct Dead;
 
 /// Why conclusions were not drawn to the end.
 pub(crate) enum End {
     Dead,
-    Stopped,
+    /// It was to stop, or the trail is full.
+    Halted,
 }
 
 impl From<Dead> for End {
@@ -91,6 +114,8 @@ pub(crate) struct State<'a> {
     /// Per section how often it was the one that did not fit.
     pub failures: Vec<u64>,
     trail: Vec<Undo>,
+    section_trail: Vec<(u32, Section)>, // which section, and what it was
+    max_changes: usize,
     dirty: Vec<u64>, // bit set of sections
     batch: Vec<u32>,
     seen: Vec<u64>, // per item the round it was looked at
@@ -99,7 +124,8 @@ pub(crate) struct State<'a> {
 }
 
 impl<'a> State<'a> {
-    pub fn new(instance: &'a Instance, capacity: u64) -> Self {
+    /// Nothing is placed. `failures` are those of searches before, per section.
+    pub fn new(instance: &'a Instance, capacity: u64, failures: Vec<u64>) -> Self {
         let (n, m) = (instance.items.len(), instance.members.len());
         let mut state = Self {
             instance,
@@ -110,8 +136,10 @@ impl<'a> State<'a> {
             offsets: vec![0; n],
             to_come: vec![0; m],
             sections: vec![Section { levels: Lowest::NONE, tops: Lowest::NONE }; m],
-            failures: vec![0; m],
+            failures,
             trail: Vec::new(),
+            section_trail: Vec::new(),
+            max_changes: max_changes(n),
             dirty: vec![0; m.div_ceil(64)],
             batch: Vec::new(),
             seen: vec![0; n],
@@ -120,15 +148,9 @@ impl<'a> State<'a> {
         };
         for item in &instance.items {
             item.sections().for_each(|s| state.to_come[s] += item.size);
-            state.mark(item);
+            state.touch(item);
         }
         state
-    }
-
-    /// The state before anything was placed; only the failures are kept.
-    pub fn renewed(&mut self) -> Self {
-        let failures = std::mem::take(&mut self.failures);
-        Self { failures, ..Self::new(self.instance, self.capacity) }
     }
 
     pub fn is_placed(&self, i: u32) -> bool {
@@ -174,19 +196,14 @@ impl<'a> State<'a> {
         neighbours.min_by_key(|&v| self.level[v as usize] + self.instance.items[v as usize].size)
     }
 
-    /// A place in the history, for [`State::undo`].
-    pub fn mark_trail(&self) -> usize {
-        self.trail.len()
+    /// Where the history stands.
+    pub fn mark(&self) -> Mark {
+        Mark { trail: self.trail.len(), section_trail: self.section_trail.len() }
     }
 
-    /// What is known of the sections in a range, to be put back after [`State::undo`].
-    pub fn save(&self, (from, to): (usize, usize), into: &mut Vec<Section>) {
-        into.extend_from_slice(&self.sections[from..to]);
-    }
-
-    /// Takes everything after the mark back; `saved` holds the sections of the range as they were then.
-    pub fn undo(&mut self, mark: usize, (from, to): (usize, usize), saved: &[Section]) {
-        for entry in self.trail.drain(mark..).rev() {
+    /// Takes everything after the mark back.
+    pub fn undo(&mut self, to: Mark) {
+        for entry in self.trail.drain(to.trail..).rev() {
             match entry {
                 Undo::Item { item, rest, level, refused } => {
                     let i = item as usize;
@@ -199,8 +216,10 @@ impl<'a> State<'a> {
                 }
             }
         }
+        for (s, was) in self.section_trail.drain(to.section_trail..).rev() {
+            self.sections[s as usize] = was;
+        }
         self.dirty.fill(0);
-        self.sections[from..to].copy_from_slice(saved);
     }
 
     /// Places the item at its level: nothing unplaced fits below it. What follows is left to [`State::propagate`].
@@ -216,7 +235,7 @@ impl<'a> State<'a> {
         self.trail.push(Undo::Placed { item: i, level });
         self.level[i as usize] = AWAY;
         item.sections().for_each(|s| self.to_come[s] -= item.size);
-        self.mark(item);
+        self.touch(item);
         for &v in &instance.neighbours[i as usize] {
             let k = v as usize;
             if self.level[k] == AWAY || self.rest[k] >= top {
@@ -231,7 +250,7 @@ impl<'a> State<'a> {
             self.rest[k] = rest;
             if rest >= self.level[k] && other.fixed.is_none() {
                 (self.level[k], self.refused[k]) = (rest, false);
-                self.mark(other);
+                self.touch(other);
             }
         }
         // Most dead branches show here already, before anything else is looked at again.
@@ -271,11 +290,14 @@ impl<'a> State<'a> {
             let batch = std::mem::take(&mut self.batch);
             let looked = batch.iter().try_for_each(|&u| {
                 placed |= self.look_at(u)?;
+                if self.trail.len().max(self.section_trail.len()) > self.max_changes {
+                    return Err(End::Halted);
+                }
                 if self.looks < LOOKS_PER_QUESTION {
                     return Ok(());
                 }
                 self.looks = 0;
-                if stop() { Err(End::Stopped) } else { Ok(()) }
+                if stop() { Err(End::Halted) } else { Ok(()) }
             });
             self.batch = batch;
             looked?;
@@ -308,7 +330,7 @@ impl<'a> State<'a> {
         if lift > level {
             self.keep(i);
             self.level[k] = lift;
-            self.mark(item);
+            self.touch(item);
         }
         Ok(false)
     }
@@ -323,7 +345,11 @@ impl<'a> State<'a> {
             levels.add(u, level);
             tops.add(u, level + self.instance.sizes[u as usize]);
         }
-        self.sections[s] = Section { levels, tops };
+        let section = Section { levels, tops };
+        if self.sections[s] != section {
+            self.section_trail.push((s as u32, self.sections[s]));
+            self.sections[s] = section;
+        }
         if levels.first == AWAY {
             return Ok(());
         }
@@ -345,7 +371,7 @@ impl<'a> State<'a> {
 
     /// The sections of the item have to be computed anew. Those in between may be, too: it changes nothing.
     #[inline]
-    fn mark(&mut self, item: &Item) {
+    fn touch(&mut self, item: &Item) {
         let (first, last) = (item.from / 64, (item.to - 1) / 64);
         let (low, high) = (!0 << (item.from % 64), !0 >> (63 - (item.to - 1) % 64));
         if first == last {
