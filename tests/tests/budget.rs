@@ -195,6 +195,26 @@ fn what_fits_loads_and_the_next_does_not() {
     }
 }
 
+/// Contexts below 256 are proposed too, so that what is said to be needed at least really is.
+#[test]
+fn short_contexts_are_proposed() {
+    let model = tiny_named("llama-f32");
+    let config = EngineConfig { n_ctx: 256, n_ubatch: 16, n_sequences: 1, ..EngineConfig::default() };
+    let capabilities = capabilities();
+    let total = |changes: &[Change]| {
+        let replanner = Replanner { model: &model, config, backends: &capabilities };
+        replanner.blueprint(changes).unwrap().ledger.total()
+    };
+    let with = |bytes| EngineConfig { budget: Some(Budget::of_all(bytes)), ..config };
+    for change in [Change::NCtx(224), Change::NCtx(32)] {
+        let shortfall = refused(&model, with(total(&[change])));
+        let remedy = shortfall.remedies[0];
+        assert_eq!((remedy.change, remedy.suffices, shortfall.least_bytes), (change, true, total(&[change])));
+    }
+    let shortfall = refused(&model, with(total(&[Change::NCtx(32)]) - 1));
+    assert_eq!((shortfall.least_bytes, shortfall.together), (total(&[Change::NCtx(32)]), None));
+}
+
 /// A context of a million positions on one layer of 4096 columns is 16 GiB: refused under 4 GiB, with the largest context
 /// that fits; and that one loads.
 #[test]

@@ -43,6 +43,20 @@ fn files_that_are_no_models() {
     }
 }
 
+/// All weights NaN.
+#[test]
+fn weights_that_are_no_numbers() {
+    let dir = folder("no_numbers");
+    let mut bytes = TinyModel::new("tiny", TinyArch::Llama).to_bytes();
+    let n_weights = bytes.len() / 2;
+    let start = bytes.len() - n_weights;
+    bytes[start..].fill(0xFF);
+    let path = dir.join("nan.gguf").into_os_string().into_string().unwrap();
+    fs::write(&path, bytes).unwrap();
+    minfer(["eval", &path, "--ids", "1,2,3"]).refused(&["no numbers", "damaged"]);
+    minfer(["run", &path, "a", "--raw", "-n", "2", "-q"]).refused(&["no numbers", "damaged"]);
+}
+
 #[test]
 fn words_that_are_no_command() {
     minfer(["inspct", "m.gguf"]).refused(&["inspct", "no such file", "hint: ", "minfer --help"]);

@@ -5,7 +5,7 @@ use crate::blueprint::Blueprint;
 use crate::change::{Change, Replanner, largest};
 use crate::config::EngineConfig;
 use crate::error::EngineError;
-use minfer_graph::CacheType;
+use minfer_graph::{CacheType, KV_BLOCK_CELLS};
 use minfer_plan::{Ledger, LedgerLine, Owner, Strategy};
 use std::mem::discriminant;
 
@@ -88,8 +88,10 @@ impl Default for Levers {
     }
 }
 
-/// Contexts are proposed in steps of this: a round number, and no smaller than anybody wants.
+/// Contexts are proposed in steps of this.
 const N_CTX_STEP: u32 = 256;
+/// Below the first step, in steps of a block of cells: fewer cells than a block take as much.
+const N_CTX_SMALL_STEP: u32 = KV_BLOCK_CELLS;
 /// Batches are proposed in powers of two down to this; below it prefill is decode.
 const LEAST_UBATCH: u32 = 16;
 /// How many owners and remedies are named.
@@ -118,6 +120,22 @@ fn shortfall(replanner: &Replanner<'_>, budget: Budget, ledger: &Ledger, levers:
         _ => search.together(needed_bytes),
     };
     Shortfall { budget, needed_bytes, owners, remedies, together, least_bytes }
+}
+
+/// The `n`-th context that is proposed, from 1 on.
+fn context(n: u32) -> u32 {
+    let n_small = N_CTX_STEP / N_CTX_SMALL_STEP;
+    if n < n_small { n * N_CTX_SMALL_STEP } else { (n - n_small + 1) * N_CTX_STEP }
+}
+
+/// The number of the smallest that is no smaller than `n_ctx`.
+fn context_at_least(n_ctx: u32) -> u32 {
+    let n_ctx = n_ctx.max(1);
+    if n_ctx <= N_CTX_STEP {
+        n_ctx.div_ceil(N_CTX_SMALL_STEP)
+    } else {
+        n_ctx.div_ceil(N_CTX_STEP) + N_CTX_STEP / N_CTX_SMALL_STEP - 1
+    }
 }
 
 struct Search<'a> {
@@ -175,14 +193,11 @@ impl Search<'_> {
                 values: |n| n,
             }));
         }
-        let least_n_ctx = self.levers.least_n_ctx.map(|least| least.div_ceil(N_CTX_STEP).max(1));
-        if let Some(least) = least_n_ctx.filter(|&least| least * N_CTX_STEP < config.n_ctx) {
-            levers.push(Lever::Range(Candidate {
-                change: Change::NCtx,
-                least,
-                most: (config.n_ctx - 1) / N_CTX_STEP,
-                values: |steps| steps * N_CTX_STEP,
-            }));
+        if let Some(least) = self.levers.least_n_ctx {
+            let (least, most) = (context_at_least(least), context_at_least(config.n_ctx) - 1);
+            if (1..=most).contains(&least) {
+                levers.push(Lever::Range(Candidate { change: Change::NCtx, least, most, values: context }));
+            }
         }
         levers
     }

@@ -68,12 +68,15 @@ impl Sampler {
     pub fn sample(&mut self, logits: &[f32], history: &[u32]) -> Option<u32> {
         // A NaN is never chosen.
         let usable = |logit: f32| if logit.is_nan() { f32::NEG_INFINITY } else { logit };
+        let candidates = logits.iter().enumerate().map(|(id, &logit)| (id as u32, usable(logit)));
+        if self.params.temperature == 0.0 && self.params.repeat_penalty == 1.0 {
+            return largest(candidates);
+        }
         self.candidates.clear();
-        self.candidates.extend(logits.iter().enumerate().map(|(id, &logit)| (id as u32, usable(logit))));
+        self.candidates.extend(candidates);
         self.penalise(history);
         if self.params.temperature == 0.0 {
-            let largest = |best: (u32, f32), next: (u32, f32)| if next.1 > best.1 { next } else { best };
-            return self.candidates.iter().copied().reduce(largest).map(|(id, _)| id);
+            return largest(self.candidates.iter().copied());
         }
         self.keep_top_k();
         self.take_softmax();
@@ -163,6 +166,11 @@ impl SplitMix {
         z ^= z >> 31;
         (z >> 40) as f32 / (1u64 << 24) as f32
     }
+}
+
+/// The id of the largest logit, the first of equal ones.
+fn largest(candidates: impl Iterator<Item = (u32, f32)>) -> Option<u32> {
+    candidates.reduce(|best, next| if next.1 > best.1 { next } else { best }).map(|(id, _)| id)
 }
 
 #[cfg(test)]

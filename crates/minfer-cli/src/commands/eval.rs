@@ -78,6 +78,9 @@ fn score(engine: &mut Engine, ids: &[u32], n_top: usize) -> Result<Score> {
         let batch: Vec<BatchToken> = chunk.iter().map(|&token| BatchToken { token, sequence, output: true }).collect();
         let logits = engine.step(&batch)?;
         for row in logits.rows() {
+            if !row.iter().any(|logit| logit.is_finite()) {
+                return Err(EngineError::NoNumbers.into());
+            }
             if let Some(&token) = ids.get(next) {
                 nll += log_sum_exp(row) - f64::from(row[token as usize]);
             } else {

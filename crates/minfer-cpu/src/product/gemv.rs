@@ -83,7 +83,8 @@ unsafe fn multiply<S: Simd, F: Format, const N: usize, const FINE: bool>(
         unsafe {
             if slice.held.becomes(part, first, first_col) {
                 for (token, x) in slice.tokens.iter_mut().enumerate().take(N) {
-                    x.fill::<S, F, FINE>(s, part, first + token, first_col, n_cols);
+                    let token = first + token;
+                    s.vectorize(Prepare::<F> { part, token, first_col, n_cols, x, format: PhantomData });
                 }
             }
             for row in 0..part.n_rows {
@@ -98,40 +99,44 @@ unsafe fn multiply<S: Simd, F: Format, const N: usize, const FINE: bool>(
     }
 }
 
-impl Prepared {
-    /// Prepares `n_cols` columns of a token.
-    ///
-    /// # Safety
-    /// The token is one of the part's; the columns are whole blocks of its row, and at most `SLICE`.
+/// Prepares `n_cols` columns of a token of the part: whole blocks of its row, and at most `SLICE`. A function of its own, since
+/// it is the same for one token and two, fine or not.
+struct Prepare<'a, F> {
+    part: &'a Part,
+    token: usize,
+    first_col: usize,
+    n_cols: usize,
+    x: &'a mut Prepared,
+    format: PhantomData<F>,
+}
+
+impl<F: Format> Kernel for Prepare<'_, F> {
+    type Out = ();
+
     #[inline(always)]
-    unsafe fn fill<S: Simd, F: Format, const FINE: bool>(
-        &mut self,
-        s: S,
-        part: &Part,
-        token: usize,
-        first_col: usize,
-        n_cols: usize,
-    ) {
+    fn call<S: Simd>(self, s: S) {
+        let Self { part, token, first_col, n_cols, x, .. } = self;
+        let fine = part.x.fine;
         const { assert!(F::BLOCK == 256 || F::GROUP == 32, "no room for the scales of 256 more columns") };
         const { assert!(!F::HAS_MIN || F::OFFSET == 0 && !F::WIDE, "addend and offset share no way") };
         let whole = n_cols.next_multiple_of(CHUNK);
         // Scales and sums are read eight at a time from any pair of blocks on.
         let padded = if F::BLOCK == 32 { whole + CHUNK } else { whole };
-        // SAFETY: the columns lie within the token's row, and in its second one if there is one; here there is room for
-        // `SLICE`, which is whole chunks, and for twice as many scales and sums of groups of 32.
+        // SAFETY: made in `multiply` only, whose columns lie within the token's row, and within its second one if there is
+        // one; here there is room for `SLICE`, which is whole chunks, and for twice as many scales and sums of groups of 32.
         unsafe {
             let first = part.q8(token, first_col);
             // Where there is no second row, its address is computed and never read.
             let second = first.next(part.x.cols);
-            for (q, row) in self.q.iter_mut().zip([first, second]).take(1 + usize::from(FINE)) {
+            for (q, row) in x.q.iter_mut().zip([first, second]).take(1 + usize::from(fine)) {
                 std::ptr::copy_nonoverlapping(row.q, q.as_mut_ptr(), n_cols);
                 q[n_cols..whole].fill(0);
             }
-            let d = if FINE { second.d } else { first.d };
-            for (group, to) in self.d[..n_cols / F::GROUP].iter_mut().enumerate() {
+            let d = if fine { second.d } else { first.d };
+            for (group, to) in x.d[..n_cols / F::GROUP].iter_mut().enumerate() {
                 *to = d.add(group * F::GROUP / 32).read_unaligned();
             }
-            self.d[n_cols / F::GROUP..padded / F::GROUP].fill(0.0);
+            x.d[n_cols / F::GROUP..padded / F::GROUP].fill(0.0);
             if F::HAS_MIN {
                 let sum = |sums: *mut i16, group: usize| {
                     let mut sum = 0;
@@ -140,22 +145,22 @@ impl Prepared {
                     }
                     sum
                 };
-                for (group, to) in self.sums[..n_cols / F::GROUP].iter_mut().enumerate() {
+                for (group, to) in x.sums[..n_cols / F::GROUP].iter_mut().enumerate() {
                     let levels = sum(first.sums, group);
-                    let levels = if FINE { levels * 256 + sum(second.sums, group) } else { levels };
-                    *to = levels as f32 * self.d[group];
+                    let levels = if fine { levels * 256 + sum(second.sums, group) } else { levels };
+                    *to = levels as f32 * x.d[group];
                 }
-                self.sums[n_cols / F::GROUP..padded / F::GROUP].fill(0.0);
+                x.sums[n_cols / F::GROUP..padded / F::GROUP].fill(0.0);
             } else if F::offset::<S>() != 0 {
                 let (one, minus_offset) = (s.splat_i(0x0101_0101), s.splat_i(i32::from((-F::offset::<S>()) as u16)));
                 for at in (0..whole).step_by(4 * S::LANES) {
                     // Four levels add up to 16 bits, the lower half of a lane.
                     let of = |row: usize| {
-                        let q = s.load_i(self.q[row].as_ptr().cast::<u8>().add(at));
+                        let q = s.load_i(x.q[row].as_ptr().cast::<u8>().add(at));
                         s.madd(s.dot(s.zero_i(), one, q), minus_offset)
                     };
-                    let start = if FINE { s.join(of(0), of(1)) } else { of(0) };
-                    s.store_i(self.starts.as_mut_ptr().add(at / 4), start);
+                    let start = if fine { s.join(of(0), of(1)) } else { of(0) };
+                    s.store_i(x.starts.as_mut_ptr().add(at / 4), start);
                 }
             }
         }
