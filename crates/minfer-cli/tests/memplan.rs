@@ -191,3 +191,44 @@ fn bad_input_is_one_sentence() {
     }
     minfer(["memplan", "solve", "-", "--capacity=-1"]).refused(&["capacity"]);
 }
+
+/// However little memory there is, the end is an answer or a sentence.
+#[cfg(target_os = "linux")]
+#[test]
+fn too_little_memory_is_told() {
+    let dir = folder("memplan_memory");
+    let binary = support::program().get_program().to_owned();
+    let table = |n: u64, longest: u64| {
+        let mut x = 1u64;
+        let mut below = |end: u64| {
+            x = x.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+            (x >> 33) % end
+        };
+        let mut line = |i| {
+            let lower = below(n);
+            format!("b{i},{lower},{},{}\n", lower + 1 + below(longest), 1 + below(1000))
+        };
+        let lines: String = (0..n).map(&mut line).collect();
+        file(&dir, &format!("{n}_{longest}.csv"), &format!("id,lower,upper,size\n{lines}"))
+    };
+    // Live with few others, with a tenth and with half of them; and too many to be searched.
+    for (n, longest) in [(2000, 12), (2000, 200), (2000, 2000), (20_000, 50)] {
+        let path = table(n, longest);
+        let (mut solved, mut refused) = (0, 0);
+        for limit_mib in [20, 22, 25, 30, 40, 50, 70, 90, 120, 300] {
+            let words = ["memplan", "solve", &path, "--timeout", "0.7", "--output", "json"];
+            // It leaves no memory dump if it is aborted.
+            let set = format!("ulimit -c 0 && ulimit -v {} && exec \"$0\" \"$@\"", 1024 * limit_mib);
+            let ran = support::finish(std::process::Command::new("sh").arg("-c").arg(set).arg(&binary).args(words));
+            match ran.code {
+                Some(0) => solved += 1,
+                _ => {
+                    ran.refused(&["too little memory", "ulimit -v"]);
+                    refused += 1;
+                }
+            }
+        }
+        // The first are placed without a search, and so without the room for one.
+        assert!(solved > 0 && (refused > 0 || longest == 12), "{n} {longest}: {solved} solved, {refused} refused");
+    }
+}

@@ -9,7 +9,9 @@ use crate::resolve::{Memplan, MemplanAction, TextSource};
 use crate::room;
 use anyhow::Result;
 use minfer_memplan::csv::{self, Table};
-use minfer_memplan::{Options, PlaceError, Placed, Strategy, Verdict, check, check_certificate, place_until, svg};
+use minfer_memplan::{
+    Options, PlaceError, Placed, Strategy, Verdict, check, check_certificate, place_until, search_bytes, svg,
+};
 use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::path::Path;
@@ -21,10 +23,14 @@ const SHOWN_NAMES: usize = 20;
 /// Greedy work before the search: a few hundredths of a second.
 const GREEDY_NODES: u64 = 5_000_000;
 
-/// What a buffer takes while it is read, placed and checked, and all else. Measured: 750 bytes, where few share a step. What
-/// the search takes after that grows with how deep it gets.
+/// What a buffer takes while it is read, placed and checked, what a period does in which it is idle, and all else. Measured:
+/// 750 and 100 bytes. For the search room is asked apart.
 const BUFFER_BYTES: u64 = 768;
+const PERIOD_BYTES: u64 = 128;
 const BASE_BYTES: u64 = 2 << 20;
+/// What both take as JSON, a little more than measured.
+const JSON_BUFFER_BYTES: u64 = 1536;
+const JSON_PERIOD_BYTES: u64 = 256;
 
 /// Does what was asked.
 pub fn memplan(settings: &Memplan) -> Result<Outcome> {
@@ -53,7 +59,8 @@ fn read(source: &TextSource) -> Result<Input> {
     let text =
         String::from_utf8(bytes).map_err(|_| Failure::new(format!("{name}: not a table: it is not valid UTF-8")))?;
     let n_lines = text.lines().count() as u64;
-    let needed = BASE_BYTES + text.len() as u64 + n_lines * BUFFER_BYTES;
+    let n_periods = text.matches('-').count() as u64; // at most
+    let needed = BASE_BYTES + text.len() as u64 + n_lines * BUFFER_BYTES + n_periods * PERIOD_BYTES;
     room::require(needed, &format!("to place so many buffers ({n_lines} lines)"))?;
     let table = csv::read(&text).map_err(|error| Failure::new(format!("{name}: {error}")))?;
     Ok(Input { name, text, table })
@@ -76,9 +83,24 @@ fn search(input: &Input, minimize: bool, limit: Duration) -> Result<Found> {
     let table = &input.table;
     let mut options = Options::default();
     options.node_budget = GREEDY_NODES;
-    (options.search_nodes, options.parallel, options.minimize) = (u64::MAX, true, minimize);
+    (options.search_nodes, options.minimize) = (0, minimize);
     let start = Instant::now();
-    let found = match place_until(&table.problem, Strategy::Planned, &options, &|| start.elapsed() >= limit) {
+    let is_over = || start.elapsed() >= limit;
+    // Most problems need no search, and so no room for one.
+    let mut answer = place_until(&table.problem, Strategy::Planned, &options, &is_over);
+    let is_open = match &answer {
+        Ok(placed) => (minimize || table.problem.capacity.is_none()) && !placed.certificate.verdict.is_optimal(),
+        Err(error) => matches!(error, PlaceError::AboveCapacity { .. }),
+    };
+    if is_open && !is_over() {
+        let bytes = |parallel| search_bytes(&table.problem, parallel);
+        let n = table.ids.len();
+        room::require(bytes(false), &format!("to search for a lower placement of {n} buffers"))?;
+        options.parallel = room::left().is_none_or(|left| left >= bytes(true));
+        options.search_nodes = u64::MAX;
+        answer = place_until(&table.problem, Strategy::Planned, &options, &is_over);
+    }
+    let found = match answer {
         Ok(placed) => Found::Placed(placed),
         Err(PlaceError::AboveCapacity { found, .. }) => Found::TooHigh(*found),
         Err(PlaceError::Infeasible { capacity, lower_bound }) => Found::Nothing {
@@ -123,6 +145,12 @@ fn whereabouts(input: &Input, buffers: &[usize]) -> String {
 }
 
 fn solve(input: &Input, minimize: bool, limit: Duration, output: TableOutput) -> Result<Outcome> {
+    let buffers = &input.table.problem.buffers;
+    if output == TableOutput::Json {
+        let n_periods: usize = buffers.iter().map(|b| b.idle.len()).sum();
+        let needed = buffers.len() as u64 * JSON_BUFFER_BYTES + n_periods as u64 * JSON_PERIOD_BYTES;
+        room::require(needed, &format!("to print {} buffers as JSON", buffers.len()))?;
+    }
     let found = search(input, minimize, limit)?;
     let capacity = input.table.problem.capacity;
     let (placed, outcome) = match &found {
@@ -151,7 +179,6 @@ fn solve(input: &Input, minimize: bool, limit: Duration, output: TableOutput) ->
         }
         TableOutput::Json => output::answer_json(&placed_json(&input.table, placed))?,
         TableOutput::Table => {
-            let buffers = &input.table.problem.buffers;
             let with_idle = buffers.iter().any(|b| !b.idle.is_empty());
             let mut columns = Columns::new(if with_idle { &[1, 2, 3, 5] } else { &[1, 2, 3, 4] });
             let mut row = |plain: [String; 4], gaps: String, offset: String| {
@@ -232,15 +259,16 @@ fn placed_json(table: &Table, placed: &Placed) -> Value {
         Verdict::OptimalBySearch => "optimal by search",
         Verdict::Gap { .. } => "gap",
     };
-    json!({
+    let mut answer = json!({
         "fits": table.problem.capacity.is_none_or(|c| certificate.height <= c),
         "capacity": table.problem.capacity,
         "height": certificate.height,
         "lower_bound": { "bytes": certificate.lower_bound.bytes, "step": certificate.lower_bound.step, "live": live },
         "proven": certificate.proven_bytes,
         "verdict": verdict,
-        "buffers": (0..table.ids.len()).map(row).collect::<Vec<_>>(),
-    })
+    });
+    answer["buffers"] = (0..table.ids.len()).map(row).collect(); // `json!` would copy them
+    answer
 }
 
 /// Takes the offsets out of a table: the placement to be judged or drawn. `Err` is a buffer without one.
