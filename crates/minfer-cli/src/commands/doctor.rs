@@ -1,6 +1,6 @@
 //! `minfer doctor`: what this machine gives minfer. Measures for a few seconds; reads of a model its header only.
 
-use super::{capabilities, limits};
+use super::{capabilities, limits, open};
 use crate::args::TextOutput;
 use crate::describe;
 use crate::exit::Outcome;
@@ -46,7 +46,7 @@ struct Findings {
 
 /// Looks at the machine, measures it, and says what that means for a model.
 pub fn doctor(settings: &Doctor) -> Result<Outcome> {
-    let bound = settings.model.as_ref().map(|path| Bound::of(GgufFile::open_header(path)?)).transpose()?;
+    let bound = settings.model.as_ref().map(|path| Bound::of(open::header(path)?)).transpose()?;
     let (machine, memory) = (Machine::read(), memory::memory());
     let level = settings.simd.unwrap_or_else(SimdLevel::detect);
     let probe = Probe::new(level, probe_bytes(&machine, memory, bound.as_ref())).map_err(minfer::Error::from)?;

@@ -6,7 +6,6 @@ use crate::exit::{Failure, Outcome};
 use crate::output::{self, Table as Columns, note, plain};
 use crate::outputs::Outputs;
 use crate::resolve::{Memplan, MemplanAction, TextSource};
-use crate::room;
 use anyhow::Result;
 use minfer_memplan::csv::{self, Table};
 use minfer_memplan::{Options, PlaceError, Placed, Strategy, Verdict, check, check_certificate, place_until, svg};
@@ -20,11 +19,6 @@ const SHOWN_NAMES: usize = 20;
 
 /// Greedy work before the search: a few hundredths of a second.
 const GREEDY_NODES: u64 = 5_000_000;
-
-/// What a buffer takes while it is read, placed and checked, and all else. Measured: 750 bytes, where few share a step. What
-/// the search takes after that grows with how deep it gets.
-const BUFFER_BYTES: u64 = 768;
-const BASE_BYTES: u64 = 2 << 20;
 
 /// Does what was asked.
 pub fn memplan(settings: &Memplan) -> Result<Outcome> {
@@ -52,9 +46,6 @@ fn read(source: &TextSource) -> Result<Input> {
     let bytes = read_bytes(source, "minfer memplan solve FILE.csv, or pipe a problem into it")?;
     let text =
         String::from_utf8(bytes).map_err(|_| Failure::new(format!("{name}: not a table: it is not valid UTF-8")))?;
-    let n_lines = text.lines().count() as u64;
-    let needed = BASE_BYTES + text.len() as u64 + n_lines * BUFFER_BYTES;
-    room::require(needed, &format!("to place so many buffers ({n_lines} lines)"))?;
     let table = csv::read(&text).map_err(|error| Failure::new(format!("{name}: {error}")))?;
     Ok(Input { name, text, table })
 }

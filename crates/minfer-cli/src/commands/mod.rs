@@ -76,12 +76,10 @@ fn admitted(
     let capabilities = capabilities(compute);
     let blueprint = Blueprint::new(model, &config, &capabilities)?;
     let replanner = Replanner { model, config, backends: &capabilities };
-    let machine = memory::memory();
-    let bounds = compute.limit.bounds(machine)?;
+    let bounds = compute.limit.bounds(memory::memory())?;
     if let Some((_, shortfall)) = shortfall(replanner, &blueprint, levers, &bounds)? {
         return Err(Refused(describe::shortfall(&shortfall, spell)).into());
     }
-    warn_of_paging(&blueprint, compute.limit, machine);
     Ok((config, blueprint))
 }
 
