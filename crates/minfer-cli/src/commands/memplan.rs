@@ -101,15 +101,16 @@ fn failure(input: &Input, what: &str, buffers: &[usize]) -> Failure {
     Failure::new(format!("{}: {what}{}", input.name, whereabouts(input, buffers)))
 }
 
-/// Who the buffers are that a sentence of the library names by index, and where the file tells of them.
+/// Who the buffers are that a sentence of the library names by index, and where the file tells of them. (A wrong witness can
+/// name what is not there.)
 fn whereabouts(input: &Input, buffers: &[usize]) -> String {
     let lines = buffers.iter().filter_map(|&i| csv::line_of(&input.text, i));
-    let lines: Vec<String> = lines.map(|line| line.to_string()).collect();
+    let lines: Vec<String> = lines.take(SHOWN_NAMES).map(|line| line.to_string()).collect();
     let names = names(&input.table, buffers);
     match lines.len() {
         0 => String::new(),
         1 => format!(" (counted from 0; id {names}, line {} of {})", lines[0], input.name),
-        _ => format!(" (counted from 0; ids {names}, lines {} of {})", lines.join(", "), input.name),
+        _ => format!(" (counted from 0; ids {names}, lines {} of {})", some_of(lines, buffers.len()), input.name),
     }
 }
 
@@ -196,11 +197,16 @@ fn fixed_top(table: &Table) -> u64 {
 }
 
 fn names(table: &Table, buffers: &[usize]) -> String {
-    let mut text: Vec<String> = buffers.iter().take(SHOWN_NAMES).map(|&i| plain(&table.ids[i])).collect();
-    if buffers.len() > SHOWN_NAMES {
-        text.push(format!("and {} more", buffers.len() - SHOWN_NAMES));
+    let ids = buffers.iter().filter_map(|&i| table.ids.get(i));
+    some_of(ids.take(SHOWN_NAMES).map(|id| plain(id)).collect(), buffers.len())
+}
+
+/// The first words of so many.
+fn some_of(mut words: Vec<String>, n: usize) -> String {
+    if n > SHOWN_NAMES {
+        words.push(format!("and {} more", n - SHOWN_NAMES));
     }
-    text.join(", ")
+    words.join(", ")
 }
 
 fn placed_json(table: &Table, placed: &Placed) -> Value {
@@ -311,4 +317,23 @@ fn render(mut input: Input, source: &TextSource, limit: Duration, file: Option<&
         Some(path) => Outputs::default().keep_text(source, "the problem").write(path, picture.as_bytes())?,
     }
     Ok(outcome)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_and_lines_end_and_need_not_exist() {
+        let text = (0..30).fold("id,lower,upper,size\n".to_owned(), |text, i| format!("{text}b{i},0,1,1\n"));
+        let input = Input { name: "t.csv".into(), table: csv::read(&text).unwrap(), text };
+        let all: Vec<usize> = (0..30).collect();
+        let words = whereabouts(&input, &all);
+        assert!(
+            words.contains("b19, and 10 more, lines 2, ") && words.contains(" 21, and 10 more of t.csv"),
+            "{words}"
+        );
+        assert_eq!(whereabouts(&input, &[99]), "");
+        assert_eq!(whereabouts(&input, &[3]), " (counted from 0; id b3, line 5 of t.csv)");
+    }
 }
