@@ -166,6 +166,28 @@ fn a_size_does_not_lift_what_the_system_enforces() {
     assert!(ran.stdout.contains(" MiB (ulimit -v)"), "{ran:?}");
 }
 
+/// The machine is measured before a model is mapped, with no more memory than there is; and a limit on data does not count
+/// mapped weights, nor does what is free count it.
+#[test]
+fn what_fits_is_not_refused_under_a_limit_on_data() {
+    let model = model("qwen2.5-coder-0.5b-instruct-q4_k_m.gguf");
+    let words = ["bench", &model, "-p", "4", "-n", "2", "-r", "1", "--threads", "1"];
+    minfer_under("-d", 300_000 << 10, &words).ok();
+    let auto = ["plan", &model, "--n-ctx", "64", "--ubatch", "16", "--memory", "auto"];
+    minfer_under("-d", 300_000 << 10, &auto).ok();
+}
+
+/// A size is a wish: no machine has a hundred TiB for a context.
+#[test]
+fn a_size_does_not_lift_what_the_machine_has() {
+    let model = model("qwen2.5-coder-0.5b-instruct-q4_k_m.gguf");
+    let of = |words: &[&str]| minfer([words, &["--cache-type", "f32", "--memory", "100000GiB"]].concat());
+    let bench = of(&["bench", &model, "-p", "4", "-n", "1", "--batch", "4000", "-d", "30000"]);
+    assert!(bench.code == Some(1) && bench.stderr.contains("this machine has "), "{bench:?}");
+    let plan = of(&["plan", &model, "--n-ctx", "32768", "--slots", "4000"]);
+    assert!(plan.code == Some(0) && plan.stderr.contains("here this would not run"), "{plan:?}");
+}
+
 /// Headers need no room for the weights: what a process could never map is planned, and refused with figures.
 #[test]
 fn a_file_beyond_all_addresses_is_planned() {

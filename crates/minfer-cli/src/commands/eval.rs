@@ -54,7 +54,7 @@ pub fn eval(settings: &Eval) -> Result<Outcome> {
     let config = EngineConfig { n_ctx: n_tokens, n_ubatch: n_batch, n_outputs: n_batch, ..settings.compute.config };
     let levers = Levers { least_n_ctx: None, slots: false };
     let (config, blueprint) = admitted(&model, config, &settings.compute, levers, describe::flag)?;
-    warn_of_paging(&blueprint, settings.compute.limit, memory::memory());
+    warn_of_paging(blueprint.ledger.total(), memory::memory());
     let outputs = Outputs::beside(&model.file);
     let mut outputs = match &settings.source {
         EvalSource::Ids(_) => outputs,

@@ -27,7 +27,7 @@ pub fn model(path: &Path, pre: Option<PreTokenizer>) -> Result<Model> {
 /// Whoever takes more than a control group has is killed, not told no. A vocabulary takes more than its bytes of the header.
 fn group_has_room(header_bytes: u64, memory: Option<Memory>) -> Result<(), Failure> {
     let needed = header_bytes.saturating_add(PROGRAM_BYTES);
-    match memory.and_then(|memory| memory.group_limit_bytes) {
+    match memory.and_then(|memory| memory.group).map(|group| group.budget_bytes) {
         Some(left) if left < needed => {
             let (needed, left) = (mib(needed), mib(left));
             let what = "to read the vocabulary of the model";
@@ -42,12 +42,14 @@ fn group_has_room(header_bytes: u64, memory: Option<Memory>) -> Result<(), Failu
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::memory::Group;
     use crate::memory::tests::NO_LIMITS;
 
     #[test]
     fn a_group_is_asked_before_it_kills() {
         assert!(group_has_room(1 << 40, None).is_ok() && group_has_room(1 << 40, Some(NO_LIMITS)).is_ok());
-        let within = |bytes| Some(Memory { group_limit_bytes: Some(bytes), ..NO_LIMITS });
+        let group = |budget_bytes| Some(Group { limit_bytes: 1 << 30, budget_bytes });
+        let within = |bytes| Some(Memory { group: group(bytes), ..NO_LIMITS });
         assert!(group_has_room(1 << 20, within(PROGRAM_BYTES + (1 << 20))).is_ok());
         let refused = group_has_room((1 << 20) + 1, within(PROGRAM_BYTES + (1 << 20))).unwrap_err().to_string();
         assert!(refused.ends_with("the control group of this process leaves 9.0 MiB"), "{refused}");

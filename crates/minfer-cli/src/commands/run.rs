@@ -52,7 +52,7 @@ pub fn run(settings: Run) -> Result<Outcome> {
     if choice.n_ctx != n_ctx {
         (config, blueprint) = admit(choice.n_ctx, &prompt)?;
     }
-    warn_of_paging(&blueprint, settings.compute.limit, memory::memory());
+    warn_of_paging(blueprint.ledger.total(), memory::memory());
     let mut outputs = outputs(&settings, &model);
     let dumps = Dumps::open(&settings, &mut outputs)?;
     let watch = Watch::open(&settings.watch, &mut outputs)?;
