@@ -2,7 +2,9 @@
 
 use crate::limit::Bound;
 use crate::output::{mib, mib_number, plain};
-use minfer::{Change, ContextChoice, ContextReason, Fitted, Fusion, GgufFile, Ledger, MemoryFigures, Owner, Shortfall};
+use minfer::{
+    Change, ContextChoice, ContextReason, Fitted, Fusion, GgufFile, Ledger, Levers, MemoryFigures, Owner, Shortfall,
+};
 use minfer_gguf::TensorType;
 use minfer_model::ModelSpec;
 use std::collections::HashMap;
@@ -94,8 +96,8 @@ pub fn fitted(flag: impl Fn(u32) -> String, fitted: &Fitted, bound: &Bound) -> S
     }
 }
 
-/// Why a plan is refused and what would do, line by line. `flag` spells a change.
-pub fn shortfall(shortfall: &Shortfall, flag: fn(Change) -> String) -> Vec<String> {
+/// Why a plan is refused and what would do, line by line. `levers` were there to find that; `flag` spells a change.
+pub fn shortfall(shortfall: &Shortfall, levers: Levers, flag: fn(Change) -> String) -> Vec<String> {
     let Shortfall { budget, needed_bytes, .. } = *shortfall;
     let (needed, allowed) = (mib(needed_bytes), mib(budget.bytes));
     let missing = mib(needed_bytes.saturating_sub(budget.bytes));
@@ -116,8 +118,10 @@ pub fn shortfall(shortfall: &Shortfall, flag: fn(Change) -> String) -> Vec<Strin
         lines.push(format!("enough together: {}, which needs {}", flags.join(" "), mib(together.needed_bytes)));
     } else if !shortfall.remedies.first().is_some_and(|remedy| remedy.suffices) {
         let least = mib(shortfall.least_bytes);
+        // Where a context need hold nothing, a smaller one was tried.
+        let tokens = if levers.least_n_ctx == Some(1) { "" } else { ", or fewer tokens" };
         lines.push(format!(
-            "no settings make it fit: {least} are needed at least; a smaller model or format may do, or fewer tokens"
+            "no settings make it fit: {least} are needed at least; a smaller model or format may do{tokens}"
         ));
     }
     lines

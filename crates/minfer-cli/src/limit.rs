@@ -1,5 +1,5 @@
-//! How much memory may be used. Takes a wish such as `2GiB` or `auto` and what the system says; gives the budgets that must
-//! all admit an engine, and who sets each; must not know models.
+//! How much memory may be used. Takes a wish such as `2GiB` or `auto` and what the system says; gives the narrowest
+//! budget, and who sets it; must not know models.
 
 use crate::exit::Failure;
 use crate::memory::Memory;
@@ -12,9 +12,9 @@ pub const MEMORY_HELP: &str = "bytes, or a number with KB, KiB, MB, MiB, GB or G
 /// What somebody wishes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Limit {
-    /// Nothing: what the machine has decides, beside weights, which are mapped and may even be larger.
+    /// Nothing: what is enforced decides.
     #[default]
-    Machine,
+    Enforced,
     /// What is free now.
     Auto,
     /// So many bytes.
@@ -28,13 +28,13 @@ pub enum SetBy {
     Asked,
     /// `--memory auto`.
     Free,
-    /// A control group.
-    Group,
+    /// A control group, which allows so many bytes to all in it.
+    Group { limit_bytes: u64 },
     /// `ulimit -v`, which allows so many addresses.
     Addresses { limit_bytes: u64 },
     /// `ulimit -d`.
     Data,
-    /// The machine.
+    /// The machine. Weights are mapped and may even be larger.
     Machine,
 }
 
@@ -55,29 +55,38 @@ impl Limit {
         bytes(text).map(Limit::Bytes).ok_or_else(wrong)
     }
 
-    /// The bounds of an engine. What is asked for holds, and so does what the system enforces: whoever takes more is killed,
-    /// whatever the command line says. None is left out because another is narrower, as weights do not count in all. Where
-    /// nobody limits anything, and where the system does not say what it has, there is none.
-    pub fn bounds(self, machine: Option<Memory>) -> Result<Vec<Bound>, Failure> {
+    /// The narrowest bound of an engine: what is asked for holds, and so does what the system enforces, since whoever takes
+    /// more is killed, whatever the command line says. Not in all do weights count, but no setting alters them: the bound
+    /// that is narrowest for one configuration is so for each. Of equal ones it is the first. Where nobody limits anything,
+    /// and where the system does not say what it has, there is none.
+    pub fn bound(self, machine: Option<Memory>, weights_bytes: u64) -> Result<Option<Bound>, Failure> {
         let of_all = |bytes, by| Bound { budget: Budget::of_all(bytes), by };
         let beside_weights = |bytes, by| Bound { budget: Budget { bytes, weights: false }, by };
         let wish = match (self, machine) {
+            (Limit::Enforced, _) => None,
             (Limit::Bytes(bytes), _) => Some(of_all(bytes, SetBy::Asked)),
             (Limit::Auto, Some(machine)) => Some(of_all(machine.available_bytes, SetBy::Free)),
             (Limit::Auto, None) => {
                 let failure = Failure::new("--memory auto: the system does not say how much memory is free");
                 return Err(failure.hint("give a number, such as --memory 8GiB"));
             }
-            (Limit::Machine, machine) => machine.map(|machine| beside_weights(machine.total_bytes, SetBy::Machine)),
         };
         let enforced = machine.into_iter().flat_map(|machine| {
+            let group = machine.group.map(|group| {
+                let limit_bytes = group.limit_bytes;
+                of_all(group.budget_bytes, SetBy::Group { limit_bytes })
+            });
             let addresses = machine.address_limit_bytes.zip(machine.address_budget_bytes());
-            let group = machine.group_limit_bytes.map(|bytes| of_all(bytes, SetBy::Group));
             let addresses = addresses.map(|(limit_bytes, bytes)| of_all(bytes, SetBy::Addresses { limit_bytes }));
             let data = machine.data_limit_bytes.map(|bytes| beside_weights(bytes, SetBy::Data));
-            [group, addresses, data].into_iter().flatten()
+            let total = beside_weights(machine.total_bytes, SetBy::Machine);
+            [group, addresses, data, Some(total)].into_iter().flatten()
         });
-        Ok(wish.into_iter().chain(enforced).collect())
+        let left = |bound: &Bound| {
+            let weights_bytes = if bound.budget.weights { weights_bytes } else { 0 };
+            i128::from(bound.budget.bytes) - i128::from(weights_bytes)
+        };
+        Ok(wish.into_iter().chain(enforced).min_by_key(left))
     }
 }
 
@@ -87,7 +96,7 @@ impl SetBy {
         match self {
             SetBy::Asked => "--memory",
             SetBy::Free => "free now",
-            SetBy::Group => "control group",
+            SetBy::Group { .. } => "control group",
             SetBy::Addresses { .. } => "ulimit -v",
             SetBy::Data => "ulimit -d",
             SetBy::Machine => "this machine",
@@ -102,7 +111,13 @@ impl Bound {
         Some(match self.by {
             SetBy::Asked => return None,
             SetBy::Free => format!("--memory auto: {bytes} are free for this process now"),
-            SetBy::Group => format!("the control group of this process allows {bytes}"),
+            SetBy::Group { limit_bytes } if limit_bytes > self.budget.bytes => {
+                let limit = mib(limit_bytes);
+                format!(
+                    "the control group of this process allows {limit}; beside what others in it take, {bytes} are left"
+                )
+            }
+            SetBy::Group { .. } => format!("the control group of this process allows {bytes}"),
             SetBy::Addresses { limit_bytes } => {
                 let (limit, empty) = (mib(limit_bytes), mib(limit_bytes.saturating_sub(self.budget.bytes)));
                 format!(
@@ -126,8 +141,8 @@ impl Bound {
 }
 
 /// What to say where nothing is refused, but mapped weights and all else together are more than the machine has.
-pub fn paging_warning(total_bytes: u64, limit: Limit, machine: Option<Memory>) -> Option<String> {
-    let machine = machine.filter(|machine| limit == Limit::Machine && total_bytes > machine.total_bytes)?;
+pub fn paging_warning(total_bytes: u64, machine: Option<Memory>) -> Option<String> {
+    let machine = machine.filter(|machine| total_bytes > machine.total_bytes)?;
     Some(format!(
         "{} in all are more than the {} of this machine: weights will be read from disk again and again, which is slow",
         mib(total_bytes),
@@ -161,6 +176,7 @@ fn bytes(text: &str) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::memory::Group;
     use crate::memory::tests::{NO_LIMITS, machine_with};
 
     #[test]
@@ -191,9 +207,9 @@ mod tests {
     }
 
     /// Bytes, whether weights count, and who says so.
-    fn of(limit: Limit, machine: Option<Memory>) -> Vec<(u64, bool, &'static str)> {
-        let bounds = limit.bounds(machine).unwrap();
-        bounds.iter().map(|bound| (bound.budget.bytes, bound.budget.weights, bound.by.name())).collect()
+    fn of(limit: Limit, machine: Option<Memory>, weights_bytes: u64) -> Option<(u64, bool, &'static str)> {
+        let bound = limit.bound(machine, weights_bytes).unwrap()?;
+        Some((bound.budget.bytes, bound.budget.weights, bound.by.name()))
     }
 
     /// What the process alone may have limits all but weights; what it may map limits weights too.
@@ -207,50 +223,56 @@ mod tests {
             );
             Some(machine_with(&format!("limits-{data}-{space}"), &text, "4:memory:/\n", &[]))
         };
-        let total = (1_024_000, false, "this machine");
-        for (data, space, free, enforced) in [
-            ("unlimited", "unlimited", 614_400, vec![]),
-            ("700000", "unlimited", 614_400, vec![(700_000, false, "ulimit -d")]),
-            ("500000", "900000", 500_000, vec![(900_000, true, "ulimit -v"), (500_000, false, "ulimit -d")]),
-            ("unlimited", "2000000", 614_400, vec![(2_000_000, true, "ulimit -v")]),
+        let (total, free) = ((1_024_000, false, "this machine"), (614_400, true, "free now"));
+        let (data, addresses) = ((500_000, false, "ulimit -d"), (900_000, true, "ulimit -v"));
+        for (limits, weights_bytes, enforced, auto) in [
+            (("unlimited", "unlimited"), 0, total, free),
+            (("500000", "unlimited"), 0, data, data),
+            // Of what is free weights count, of data they do not: what is narrower depends on them.
+            (("500000", "unlimited"), 200_000, data, free),
+            (("500000", "900000"), 0, data, data),
+            (("500000", "900000"), 600_000, addresses, free),
+            (("unlimited", "2000000"), 0, total, free),
+            (("unlimited", "2000000"), 1_000_000, (2_000_000, true, "ulimit -v"), free),
         ] {
-            let machine = machine(data, space);
-            for (limit, wish) in [
-                (Limit::Machine, total),
-                (Limit::Auto, (free, true, "free now")),
-                (Limit::Bytes(77), (77, true, "--memory")),
-            ] {
-                assert_eq!(of(limit, machine), [vec![wish], enforced.clone()].concat(), "{limit:?}");
-            }
+            let machine = machine(limits.0, limits.1);
+            assert_eq!(of(Limit::Enforced, machine, weights_bytes), Some(enforced), "{limits:?}");
+            assert_eq!(of(Limit::Auto, machine, weights_bytes), Some(auto), "{limits:?}");
+            assert_eq!(of(Limit::Bytes(77), machine, weights_bytes), Some((77, true, "--memory")), "{limits:?}");
+            assert_eq!(of(Limit::Bytes(1 << 40), machine, weights_bytes), Some(enforced), "{limits:?}");
         }
     }
 
-    /// Nor does `--memory` hide what the system enforces.
+    /// Nor does `--memory` lift what a group enforces, which is what others leave of it.
     #[test]
-    fn no_limit_hides_another() {
-        let group = [("memory/memory.limit_in_bytes", "400000")];
-        let data = "Max data size 300000 unlimited bytes\n";
-        let machine = machine_with("narrower", data, "4:memory:/\n", &group);
-        let machine = Some(Memory { address_limit_bytes: Some(350_000), empty_address_bytes: 50_000, ..machine });
-        let enforced = [(400_000, true, "control group"), (300_000, true, "ulimit -v"), (300_000, false, "ulimit -d")];
-        assert_eq!(of(Limit::Machine, machine)[1..], enforced);
-        assert_eq!(of(Limit::Bytes(1 << 40), machine)[1..], enforced);
-        let words = |at: usize| Limit::Bytes(1).bounds(machine).unwrap()[at].words().unwrap_or_default();
-        assert_eq!(words(0), "");
-        assert!(words(1).contains("control group") && words(3).contains("ulimit -d"));
-        assert!(words(2).starts_with("ulimit -v allows 0.3 MiB of addresses;") && words(2).ends_with("are left"));
+    fn a_group_allows_what_others_leave() {
+        let group = |budget_bytes| Some(Group { limit_bytes: 400_000, budget_bytes });
+        let within = |budget_bytes| Some(Memory { group: group(budget_bytes), total_bytes: 400_000, ..NO_LIMITS });
+        let words = |machine| Limit::Bytes(1 << 40).bound(machine, 1).unwrap().unwrap().words().unwrap();
+        assert_eq!(of(Limit::Enforced, within(300_000), 1), Some((300_000, true, "control group")));
+        assert_eq!(
+            words(within(300_000)),
+            "the control group of this process allows 0.4 MiB; beside what others in it take, 0.3 MiB are left"
+        );
+        assert_eq!(words(within(400_000)), "the control group of this process allows 0.4 MiB");
+        let addresses = Memory { address_limit_bytes: Some(350_000), empty_address_bytes: 50_000, ..NO_LIMITS };
+        let words = words(Some(Memory { total_bytes: 1 << 30, ..addresses }));
+        assert!(words.starts_with("ulimit -v allows 0.3 MiB of addresses;") && words.ends_with("are left"), "{words}");
     }
 
     #[test]
     fn what_nobody_limits_is_limited_by_the_machine_without_weights() {
         let machine = Some(NO_LIMITS);
-        assert_eq!(of(Limit::Machine, machine), [(10, false, "this machine")]);
-        assert_eq!(of(Limit::Auto, machine), [(5, true, "free now")]);
-        assert_eq!(of(Limit::Bytes(7), None), [(7, true, "--memory")]);
-        assert_eq!(of(Limit::Machine, None), []);
-        assert!(Limit::Auto.bounds(None).is_err());
-        assert!(paging_warning(11, Limit::Machine, machine).is_some());
-        assert_eq!(paging_warning(10, Limit::Machine, machine), None);
-        assert_eq!(paging_warning(11, Limit::Bytes(20), machine), None);
+        let total = Some((10, false, "this machine"));
+        assert_eq!(of(Limit::Enforced, machine, 100), total);
+        assert_eq!(of(Limit::Auto, machine, 0), Some((5, true, "free now")));
+        assert_eq!(of(Limit::Bytes(7), machine, 0), Some((7, true, "--memory")));
+        // A size is a wish: it makes no machine larger.
+        assert_eq!(of(Limit::Bytes(1 << 40), machine, 100), total);
+        assert_eq!(of(Limit::Bytes(7), None, 100), Some((7, true, "--memory")));
+        assert_eq!(of(Limit::Enforced, None, 100), None);
+        assert!(Limit::Auto.bound(None, 0).is_err());
+        assert!(paging_warning(11, machine).is_some());
+        assert_eq!(paging_warning(10, machine), None);
     }
 }

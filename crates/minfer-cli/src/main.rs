@@ -17,16 +17,14 @@ mod resolve;
 mod room;
 mod watch;
 
-use std::io::Write;
+use minfer_cpu::Heap;
 use std::process::ExitCode;
+
+#[global_allocator]
+static HEAP: Heap = Heap::new(room::none_left);
 
 fn main() -> ExitCode {
     minfer_cpu::one_heap();
-    if !room::to_start() {
-        // No heap is needed to say so.
-        let _ = std::io::stderr().write_all(b"error: too little memory: minfer needs 1 MiB to start; see ulimit -a\n");
-        return ExitCode::from(2);
-    }
     let raw = args::parse(std::env::args_os());
     exit::code(run(raw))
 }

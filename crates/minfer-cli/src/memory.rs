@@ -20,14 +20,23 @@ pub struct Memory {
     pub total_bytes: u64,
     /// Bytes that can be had now without swapping.
     pub available_bytes: u64,
-    /// What the groups allow, if that is less than the machine has.
-    pub group_limit_bytes: Option<u64>,
+    /// What the group allows that leaves least, if any allows less than the machine has.
+    pub group: Option<Group>,
     /// Addresses that this process may have (`ulimit -v`). Mapped weights count, and so does what lies nowhere.
     pub address_limit_bytes: Option<u64>,
     /// Of these, what no ledger counts: code that never runs, stacks that never fill.
     pub empty_address_bytes: u64,
     /// What this process may have beside mapped files (`ulimit -d`).
     pub data_limit_bytes: Option<u64>,
+}
+
+/// A control group with a limit.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Group {
+    /// Bytes that all in it may have together.
+    pub limit_bytes: u64,
+    /// What a ledger may be within that: the limit without what others in the group have.
+    pub budget_bytes: u64,
 }
 
 impl Memory {
@@ -37,8 +46,8 @@ impl Memory {
     }
 }
 
-/// The memory of this machine, within the limits of this process (`ulimit -d` and `-v`) and of its control groups (v1 or
-/// v2). `None` where the system does not say.
+/// The memory of this machine within its control groups (v1 or v2), and the limits of this process (`ulimit -d` and `-v`).
+/// `None` where the system does not say.
 pub fn memory() -> Option<Memory> {
     memory_at(Path::new("/"))
 }
@@ -54,21 +63,21 @@ fn memory_at(root: &Path) -> Option<Memory> {
     let mut machine = Memory {
         total_bytes,
         available_bytes,
-        group_limit_bytes: None,
+        group: None,
         address_limit_bytes: soft_limit(&own, "Max address space"),
         empty_address_bytes: empty_addresses(root),
         data_limit_bytes: soft_limit(&own, "Max data size"),
     };
-    for (limit, free) in control_groups(root, "memory").iter().filter_map(|group| limits(group)) {
+    let own_bytes = own_bytes(root);
+    for (limit_bytes, free) in control_groups(root, "memory").iter().filter_map(|group| limits(group)) {
         // No limit is a number too in version 1: nearly the largest.
-        if limit < total_bytes {
-            machine.group_limit_bytes = Some(machine.group_limit_bytes.map_or(limit, |other| other.min(limit)));
+        if limit_bytes < total_bytes {
+            let group = Group { limit_bytes, budget_bytes: limit_bytes.min(free.saturating_add(own_bytes)) };
+            let narrower = machine.group.filter(|other| other.budget_bytes <= group.budget_bytes);
+            machine.group = narrower.or(Some(group));
         }
-        machine.total_bytes = machine.total_bytes.min(limit);
+        machine.total_bytes = machine.total_bytes.min(limit_bytes);
         machine.available_bytes = machine.available_bytes.min(free);
-    }
-    for limit in [machine.data_limit_bytes, machine.address_budget_bytes()].into_iter().flatten() {
-        machine.available_bytes = machine.available_bytes.min(limit);
     }
     Some(machine)
 }
@@ -91,6 +100,15 @@ fn empty_addresses(root: &Path) -> u64 {
         if is_file { address(last)?.checked_sub(address(first)?) } else { None }
     });
     (code_bytes.sum::<u64>() + STACK_ADDRESS_BYTES).saturating_sub(PROGRAM_BYTES)
+}
+
+/// Bytes that a group counts and a ledger too: what this process has taken by now, beside files. At least what the program
+/// takes, as not all of that is there yet.
+fn own_bytes(root: &Path) -> u64 {
+    let status = fs::read_to_string(root.join("proc/self/status")).unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:"));
+    let taken = line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok()?.checked_mul(1024));
+    taken.unwrap_or(0).max(PROGRAM_BYTES)
 }
 
 /// Limit and free bytes of a control group. Pages of files count as free: they are given up first.
@@ -117,7 +135,7 @@ pub(crate) mod tests {
     pub(crate) const NO_LIMITS: Memory = Memory {
         total_bytes: 10,
         available_bytes: 5,
-        group_limit_bytes: None,
+        group: None,
         address_limit_bytes: None,
         empty_address_bytes: 0,
         data_limit_bytes: None,
@@ -143,9 +161,11 @@ pub(crate) mod tests {
     #[test]
     fn groups_limit_the_machine() {
         const KIB: u64 = 1024;
+        // Of so little the program alone takes more: its groups leave it all.
         let of = |total_bytes: u64, available_bytes: u64| {
-            let group_limit_bytes = Some(total_bytes).filter(|&bytes| bytes < 1000 * KIB);
-            Memory { total_bytes, available_bytes, group_limit_bytes, ..NO_LIMITS }
+            let group = Group { limit_bytes: total_bytes, budget_bytes: total_bytes };
+            let group = Some(group).filter(|group| group.limit_bytes < 1000 * KIB);
+            Memory { total_bytes, available_bytes, group, ..NO_LIMITS }
         };
         assert_eq!(machine_with("none", "", "", &[]), of(1000 * KIB, 600 * KIB));
         let unlimited = [("a/memory.max", "max\n"), ("a/memory.current", "77\n")];
@@ -162,6 +182,28 @@ pub(crate) mod tests {
         let v1 = [("memory/memory.limit_in_bytes", "500000"), ("memory/memory.usage_in_bytes", "200000")];
         let lines = "9:name=systemd:/\n4:memory:/not/here\n";
         assert_eq!(machine_with("v1", "", lines, &v1), of(500_000, 300_000));
+    }
+
+    /// What others in a group have cannot be had; what this process has already can.
+    #[test]
+    fn others_in_a_group_leave_less() {
+        let root = std::env::temp_dir().join(format!("minfer-memory-others-{}", std::process::id()));
+        let write = |path: &str, text: &str| {
+            let path = root.join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        };
+        write("proc/meminfo", "MemTotal:  1000000 kB\nMemAvailable: 900000 kB\n");
+        write("proc/self/cgroup", "0::/a\n");
+        write("sys/fs/cgroup/a/memory.max", "400000000");
+        write("sys/fs/cgroup/a/memory.current", "300000000");
+        let budget = || memory_at(&root).unwrap().group.unwrap().budget_bytes;
+        assert_eq!(budget(), 100_000_000 + PROGRAM_BYTES);
+        write("proc/self/status", "VmRSS:\t  60000 kB\nRssAnon:\t  50000 kB\n");
+        assert_eq!(budget(), 100_000_000 + 51_200_000);
+        write("proc/self/status", "RssAnon:\t  299999 kB\n");
+        assert_eq!(budget(), 400_000_000);
+        fs::remove_dir_all(&root).unwrap();
     }
 
     #[test]

@@ -1,68 +1,46 @@
-//! Room for what is done before a budget can be asked, such as reading a vocabulary. Takes bytes; gives nothing, or who
-//! leaves less. The standard collections end the process where the system gives no memory: whoever asks here first ends
-//! with a sentence.
+//! What is said where the heap has no more memory. Takes the bytes that were asked for; gives a sentence on stderr and ends
+//! the program; must not allocate, nor wait for anybody. And how much is left.
 
-use crate::exit::Failure;
-use crate::limit::SetBy;
-use crate::memory::{self, PROGRAM_BYTES, soft_limit};
-use crate::output::mib;
+use crate::memory::soft_limit;
+use minfer_cpu::end_at_once;
 use std::fs::File;
-use std::io::Read;
+use std::io::{Cursor, Read, Write};
 
-/// Least bytes to read the words of a command line and to say what is wrong. Measured on x86-64 Linux: 0.3 MiB.
-const START_BYTES: u64 = 1 << 20;
+/// What the program ends with where something fails.
+const FAILURE: i32 = 2;
 
-/// Whether the program can start. Takes nothing from the heap itself.
-pub fn to_start() -> bool {
-    left().is_none_or(|bytes| bytes >= START_BYTES)
+/// Says that so many bytes cannot be had, and what leaves no more.
+pub fn none_left(bytes: usize) -> ! {
+    let mut sentence = Cursor::new([0; 200]);
+    // It is long enough.
+    let _ = match narrowest() {
+        Some((name, left)) => writeln!(
+            sentence,
+            "error: too little memory: {bytes} bytes more are needed, and the limit of this process ({name}) leaves {left}"
+        ),
+        None => writeln!(sentence, "error: too little memory: {bytes} bytes more are needed"),
+    };
+    let len = sentence.position() as usize;
+    end_at_once(&sentence.get_ref()[..len], FAILURE)
 }
 
-/// Refuses where so many bytes more cannot be had: `what` says what for.
-pub fn require(bytes: u64, what: &str) -> Result<(), Failure> {
-    require_beside_files(bytes, 0, what)
-}
-
-/// The same, and so many bytes of files can be mapped, which take addresses but no memory of this process.
-pub fn require_beside_files(bytes: u64, mapped_bytes: u64, what: &str) -> Result<(), Failure> {
-    let group = memory::memory().and_then(|memory| memory.group_limit_bytes);
-    let in_group = group.map(|limit| (limit.saturating_sub(PROGRAM_BYTES), SetBy::Group));
-    for (left, by) in limits_left().into_iter().flatten().chain(in_group) {
-        let needed = bytes + if matches!(by, SetBy::Addresses { .. }) { mapped_bytes } else { 0 };
-        if left < needed {
-            let (needed, left) = (mib(needed), mib(left));
-            let message = format!(
-                "too little memory: {needed} are needed {what}, and the limit of this process ({}) leaves {left}",
-                by.name()
-            );
-            return Err(Failure::new(message));
-        }
-    }
-    Ok(())
-}
-
-/// Bytes that the limits of this process leave now. `None` where there is no limit.
+/// Bytes that the limits of this process leave now. `None` where there is none.
 pub fn left() -> Option<u64> {
-    limits_left().into_iter().flatten().map(|(bytes, _)| bytes).min()
+    narrowest().map(|(_, left)| left)
 }
 
-/// What the limit on addresses leaves, and that on data.
-fn limits_left() -> [Option<(u64, SetBy)>; 2] {
-    // On the stack: this is asked where the heap may be full.
+/// Of the limits on addresses and on data the one that leaves least, and the bytes that it leaves. `None` where there is none.
+fn narrowest() -> Option<(&'static str, u64)> {
     let (mut limits, mut status) = ([0; 4096], [0; 4096]);
-    let limits = read("/proc/self/limits", &mut limits).unwrap_or_default();
-    let status = read("/proc/self/status", &mut status).unwrap_or_default();
+    let (limits, status) = (read("/proc/self/limits", &mut limits)?, read("/proc/self/status", &mut status)?);
     let taken = |name: &str| {
         let line = status.lines().find_map(|line| line.strip_prefix(name))?;
         line.split_whitespace().next()?.parse::<u64>().ok()?.checked_mul(1024)
     };
-    let left = |limit: &str, name: &str| {
-        let limit_bytes = soft_limit(limits, limit)?;
-        Some((limit_bytes, limit_bytes.saturating_sub(taken(name)?)))
-    };
-    [
-        left("Max address space", "VmSize:").map(|(limit_bytes, left)| (left, SetBy::Addresses { limit_bytes })),
-        left("Max data size", "VmData:").map(|(_, left)| (left, SetBy::Data)),
-    ]
+    let left = |limit: &str, name: &str| Some(soft_limit(limits, limit)?.saturating_sub(taken(name)?));
+    let addresses = left("Max address space", "VmSize:").map(|left| ("ulimit -v", left));
+    let data = left("Max data size", "VmData:").map(|left| ("ulimit -d", left));
+    addresses.into_iter().chain(data).min_by_key(|&(_, left)| left)
 }
 
 /// The start of a file, as far as it is text.

@@ -36,7 +36,7 @@ mod work;
 pub use backend::{CpuBackend, CpuError};
 pub use capabilities::CpuCapabilities;
 pub use cgroup::control_groups;
-pub use heap::one_heap;
+pub use heap::{Heap, end_at_once, one_heap};
 pub use machine::{Cache, Machine, Processors};
 pub use measure::Probe;
 pub use options::{CpuOptions, default_threads};

@@ -1,7 +1,7 @@
 //! Memory. Takes sizes or host bytes; gives [`Region`]s at addresses that never change; must not know what is in them.
 
 use minfer_backend::HostBytes;
-use std::alloc::{Layout, alloc_zeroed, dealloc};
+use std::alloc::{GlobalAlloc, Layout, System};
 
 /// Alignment of regions, and of values in them: a cache line, and the widest vector.
 pub(crate) const ALIGN: usize = 64;
@@ -35,8 +35,9 @@ impl Region {
         // Aligned by hand: asked for more than its usual alignment, the allocator would write the zeros itself and so touch
         // every page.
         let layout = Layout::from_size_align(len.checked_add(ALIGN)?, 1).ok()?;
+        // Of the system itself: a program's own allocator may end the program where there is no memory.
         // SAFETY: the layout is not empty.
-        let allocation = unsafe { alloc_zeroed(layout) };
+        let allocation = unsafe { System.alloc_zeroed(layout) };
         if allocation.is_null() {
             return None;
         }
@@ -71,7 +72,7 @@ impl Drop for Region {
     fn drop(&mut self) {
         if let Owner::Ours { allocation, layout } = self.owner {
             // SAFETY: allocated in `zeroed` with this very layout.
-            unsafe { dealloc(allocation, layout) }
+            unsafe { System.dealloc(allocation, layout) }
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::ops::attention::AttentionScratch;
 use crate::product::ProductScratch;
-use std::alloc::{Layout, alloc_zeroed, dealloc};
+use std::alloc::{GlobalAlloc, Layout, System};
 
 /// Types for which any bytes are a value.
 ///
@@ -35,8 +35,9 @@ unsafe impl Send for Scratch {}
 impl Scratch {
     /// `None` if there is no memory for it.
     pub(crate) fn new() -> Option<Scratch> {
+        // Of the system itself, as regions are.
         // SAFETY: the layout is not empty.
-        let start = unsafe { alloc_zeroed(LAYOUT) };
+        let start = unsafe { System.alloc_zeroed(LAYOUT) };
         (!start.is_null()).then_some(Scratch(start))
     }
 
@@ -51,6 +52,6 @@ impl Scratch {
 impl Drop for Scratch {
     fn drop(&mut self) {
         // SAFETY: allocated in `new` with this very layout.
-        unsafe { dealloc(self.0, LAYOUT) }
+        unsafe { System.dealloc(self.0, LAYOUT) }
     }
 }

@@ -6,17 +6,16 @@ mod report;
 mod rounds;
 mod stats;
 
-use super::{admitted, backends, capabilities, limits, narrowest, open};
+use super::{admitted, backends, capabilities, limits, open, warn_of_paging};
 use crate::describe;
-use crate::exit::{Failure, Outcome, Refused};
+use crate::exit::{Failure, Outcome};
 use crate::memory;
-use crate::output;
 use crate::outputs::{Outputs, cannot_write};
 use crate::resolve::{Bench, Compute};
 use anyhow::Result;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use limits::Limits;
-use minfer::{Blueprint, Change, Engine, EngineConfig, Ledger, LedgerLine, Levers, Model, Owner, Shortfall};
+use minfer::{Blueprint, Change, Engine, EngineConfig, Levers, Model};
 use minfer_cpu::{Probe, SimdLevel};
 use rounds::{Bed, Measured, Setup};
 use std::io::Write;
@@ -43,16 +42,17 @@ pub fn bench(settings: &Bench) -> Result<Outcome> {
     let n_ctx = n_ctx(settings, &model)?;
     // All of them, before the first takes any memory. Their plans are made again when their turn comes: many kept at once
     // would be memory that no ledger counts.
-    let mut setups = Vec::new();
+    let (mut setups, mut most_bytes) = (Vec::new(), 0);
     for compute in &settings.computes {
         for &batch in &settings.batches {
             let config = EngineConfig { n_ctx, n_sequences: batch, ..compute.config };
             let levers = Levers { least_n_ctx: u32::try_from(settings.longest_tokens()).ok(), slots: true };
             let (config, blueprint) = admitted(&model, config, compute, levers, flag)?;
-            admit_measuring(&blueprint.ledger, compute, limits::working_set(model.file.file_bytes()))?;
+            most_bytes = most_bytes.max(blueprint.ledger.total());
             setups.push((compute, config));
         }
     }
+    warn_of_paging(most_bytes, memory::memory());
     let limits = measure_limits(settings, &model)?;
     let opening = Instant::now();
     let model = Arc::new(model.map_weights()?);
@@ -87,27 +87,6 @@ fn flag(change: Change) -> String {
         Change::Slots(n_sequences) => format!("--batch {n_sequences}"),
         other => describe::flag(other),
     }
-}
-
-/// Measuring the machine takes memory of its own, which is given back before any of a model is mapped: with what is there by
-/// then it must be admitted like a ledger.
-fn admit_measuring(ledger: &Ledger, compute: &Compute, bytes: u64) -> Result<()> {
-    let is_there = |line: &&LedgerLine| !matches!(line.owner, Owner::Weights | Owner::Kv | Owner::Arena | Owner::Host);
-    let mut then = Ledger { lines: ledger.lines.iter().filter(is_there).cloned().collect() };
-    then.add(Owner::Host, "memory that is read to measure this machine", "as the model, at most 1 GiB", bytes);
-    let bounds = compute.limit.bounds(memory::memory())?;
-    let Some(bound) = narrowest(&bounds, &then).filter(|bound| !bound.budget.admits(&then)) else { return Ok(()) };
-    bound.words().iter().for_each(|words| output::line(words));
-    let needed_bytes = bound.budget.needed(&then);
-    let shortfall = Shortfall {
-        budget: bound.budget,
-        needed_bytes,
-        owners: then.largest(3).into_iter().cloned().collect(),
-        remedies: Vec::new(),
-        together: None,
-        least_bytes: needed_bytes,
-    };
-    Err(Refused(describe::shortfall(&shortfall, flag)).into())
 }
 
 /// Tokens of all rounds, on a terminal as a bar. Redrawn so seldom that no figure shows it.
@@ -154,7 +133,8 @@ fn n_ctx(settings: &Bench, model: &Model) -> Result<u32> {
 fn measure_limits(settings: &Bench, model: &Model) -> Result<Vec<Limits>> {
     let Some(first) = settings.computes.first() else { return Ok(Vec::new()) };
     let level = first.simd.unwrap_or_else(SimdLevel::detect);
-    let probe = Probe::new(level, limits::working_set(model.file.file_bytes())).map_err(minfer::Error::from)?;
+    let bytes = limits::probe_bytes(limits::working_set(model.file.file_bytes()), memory::memory());
+    let probe = Probe::new(level, bytes).map_err(minfer::Error::from)?;
     let mut found: Vec<Limits> = Vec::new();
     for compute in &settings.computes {
         if !found.iter().any(|limits| limits.threads == compute.threads) {

@@ -1,6 +1,6 @@
 //! `minfer doctor`: what this machine gives minfer. Measures for a few seconds; reads of a model its header only.
 
-use super::{capabilities, limits};
+use super::{capabilities, limits, open};
 use crate::args::TextOutput;
 use crate::describe;
 use crate::exit::Outcome;
@@ -46,10 +46,11 @@ struct Findings {
 
 /// Looks at the machine, measures it, and says what that means for a model.
 pub fn doctor(settings: &Doctor) -> Result<Outcome> {
-    let bound = settings.model.as_ref().map(|path| Bound::of(GgufFile::open_header(path)?)).transpose()?;
+    let bound = settings.model.as_ref().map(|path| Bound::of(open::header(path)?)).transpose()?;
     let (machine, memory) = (Machine::read(), memory::memory());
     let level = settings.simd.unwrap_or_else(SimdLevel::detect);
-    let probe = Probe::new(level, probe_bytes(&machine, memory, bound.as_ref())).map_err(minfer::Error::from)?;
+    let probe = Probe::new(level, limits::probe_bytes(wanted_bytes(&machine, bound.as_ref()), memory))
+        .map_err(minfer::Error::from)?;
     let default_threads = machine.processors.default_threads();
     let most = settings.threads.unwrap_or(default_threads).get();
     let limits = thread_counts(most).map(|threads| Limits::measure(&probe, threads)).collect::<Result<Vec<_>>>()?;
@@ -66,13 +67,12 @@ fn thread_counts(most: usize) -> impl Iterator<Item = NonZeroUsize> {
     (1..=most).filter(move |&n| n <= 8 || n == most || n.is_power_of_two()).filter_map(NonZeroUsize::new)
 }
 
-/// As many bytes as the model has, else more than the caches hold; never more than a quarter of what is free.
-fn probe_bytes(machine: &Machine, memory: Option<Memory>, bound: Option<&Bound>) -> u64 {
-    let wanted = match bound {
+/// As many bytes as the model has, else more than the caches hold.
+fn wanted_bytes(machine: &Machine, bound: Option<&Bound>) -> u64 {
+    match bound {
         Some(bound) => limits::working_set(bound.file.file_bytes()),
         None => (2 * machine.last_cache_bytes().unwrap_or(0)).clamp(LEAST_BYTES, MOST_BYTES),
-    };
-    memory.map_or(wanted, |memory| wanted.min(memory.available_bytes / 4))
+    }
 }
 
 impl Bound {
@@ -165,8 +165,8 @@ impl Findings {
 
     fn memory_words(&self) -> Option<String> {
         let memory = self.memory?;
-        let limit = match memory.group_limit_bytes {
-            Some(bytes) => format!("cgroup limit {}", mib(bytes)),
+        let limit = match memory.group {
+            Some(group) => format!("cgroup limit {}", mib(group.limit_bytes)),
             None => "no cgroup limit".to_owned(),
         };
         Some(format!("{}, {} available, {limit}", mib(memory.total_bytes), mib(memory.available_bytes)))
@@ -207,7 +207,7 @@ impl Findings {
             "caches": machine.caches.iter().map(cache).collect::<Vec<_>>(),
             "memory_bytes": self.memory.map(|memory| memory.total_bytes),
             "available_bytes": self.memory.map(|memory| memory.available_bytes),
-            "cgroup_memory_bytes": self.memory.and_then(|memory| memory.group_limit_bytes),
+            "cgroup_memory_bytes": self.memory.and_then(|memory| memory.group).map(|group| group.limit_bytes),
             "probe_bytes": self.probe_bytes,
             "limits": self.limits.iter().map(limits).collect::<Vec<_>>(),
             "model": bound,

@@ -1,10 +1,11 @@
 //! `minfer eval`: the likelihood of given tokens, and the logits after the last.
 
 use super::text::read_bytes;
-use super::{admitted, backends, open};
+use super::{admitted, backends, open, warn_of_paging};
 use crate::args::EvalOutput;
 use crate::describe;
 use crate::exit::{Failure, Outcome};
+use crate::memory;
 use crate::output::{self, Table};
 use crate::outputs::Outputs;
 use crate::resolve::{Eval, EvalSource};
@@ -53,6 +54,7 @@ pub fn eval(settings: &Eval) -> Result<Outcome> {
     let config = EngineConfig { n_ctx: n_tokens, n_ubatch: n_batch, n_outputs: n_batch, ..settings.compute.config };
     let levers = Levers { least_n_ctx: None, slots: false };
     let (config, blueprint) = admitted(&model, config, &settings.compute, levers, describe::flag)?;
+    warn_of_paging(blueprint.ledger.total(), memory::memory());
     let outputs = Outputs::beside(&model.file);
     let mut outputs = match &settings.source {
         EvalSource::Ids(_) => outputs,

@@ -13,7 +13,7 @@ use minfer_plan::{PlanOptions, annotations, plan, plan_recorded, plan_text};
 
 /// Prints the planned graph, or the graph after every pass.
 pub fn graph(settings: &Graph) -> Result<Outcome> {
-    let file = open::with_vocabulary(&settings.model)?;
+    let file = open::header(&settings.model)?;
     let spec = load_spec(&file)?;
     let n_ctx = minfer::choose_n_ctx(settings.n_ctx, 0, Some(0), spec.n_ctx_train)?.n_ctx;
     let config = EngineConfig { n_ctx, ..settings.compute.config }.checked()?;

@@ -23,15 +23,6 @@ const SHOWN_NAMES: usize = 20;
 /// Greedy work before the search: a few hundredths of a second.
 const GREEDY_NODES: u64 = 5_000_000;
 
-/// What a buffer takes while it is read, placed and checked, what a period does in which it is idle, and all else. Measured:
-/// 750 and 100 bytes. For the search room is asked apart.
-const BUFFER_BYTES: u64 = 768;
-const PERIOD_BYTES: u64 = 128;
-const BASE_BYTES: u64 = 2 << 20;
-/// What both take as JSON, a little more than measured.
-const JSON_BUFFER_BYTES: u64 = 1536;
-const JSON_PERIOD_BYTES: u64 = 256;
-
 /// Does what was asked.
 pub fn memplan(settings: &Memplan) -> Result<Outcome> {
     let mut input = read(&settings.source)?;
@@ -58,10 +49,6 @@ fn read(source: &TextSource) -> Result<Input> {
     let bytes = read_bytes(source, "minfer memplan solve FILE.csv, or pipe a problem into it")?;
     let text =
         String::from_utf8(bytes).map_err(|_| Failure::new(format!("{name}: not a table: it is not valid UTF-8")))?;
-    let n_lines = text.lines().count() as u64;
-    let n_periods = text.matches('-').count() as u64; // at most
-    let needed = BASE_BYTES + text.len() as u64 + n_lines * BUFFER_BYTES + n_periods * PERIOD_BYTES;
-    room::require(needed, &format!("to place so many buffers ({n_lines} lines)"))?;
     let table = csv::read(&text).map_err(|error| Failure::new(format!("{name}: {error}")))?;
     Ok(Input { name, text, table })
 }
@@ -86,17 +73,15 @@ fn search(input: &Input, minimize: bool, limit: Duration) -> Result<Found> {
     (options.search_nodes, options.minimize) = (0, minimize);
     let start = Instant::now();
     let is_over = || start.elapsed() >= limit;
-    // Most problems need no search, and so no room for one.
+    // Most problems need no search.
     let mut answer = place_until(&table.problem, Strategy::Planned, &options, &is_over);
     let is_open = match &answer {
         Ok(placed) => (minimize || table.problem.capacity.is_none()) && !placed.certificate.verdict.is_optimal(),
         Err(error) => matches!(error, PlaceError::AboveCapacity { .. }),
     };
     if is_open && !is_over() {
-        let bytes = |parallel| search_bytes(&table.problem, parallel);
-        let n = table.ids.len();
-        room::require(bytes(false), &format!("to search for a lower placement of {n} buffers"))?;
-        options.parallel = room::left().is_none_or(|left| left >= bytes(true));
+        // A second thread keeps as much again.
+        options.parallel = room::left().is_none_or(|left| left >= search_bytes(&table.problem, true));
         options.search_nodes = u64::MAX;
         answer = place_until(&table.problem, Strategy::Planned, &options, &is_over);
     }
@@ -132,25 +117,21 @@ fn failure(input: &Input, what: &str, buffers: &[usize]) -> Failure {
     Failure::new(format!("{}: {what}{}", input.name, whereabouts(input, buffers)))
 }
 
-/// Who the buffers are that a sentence of the library names by index, and where the file tells of them.
+/// Who the buffers are that a sentence of the library names by index, and where the file tells of them. (A wrong witness can
+/// name what is not there.)
 fn whereabouts(input: &Input, buffers: &[usize]) -> String {
     let lines = buffers.iter().filter_map(|&i| csv::line_of(&input.text, i));
-    let lines: Vec<String> = lines.map(|line| line.to_string()).collect();
+    let lines: Vec<String> = lines.take(SHOWN_NAMES).map(|line| line.to_string()).collect();
     let names = names(&input.table, buffers);
     match lines.len() {
         0 => String::new(),
         1 => format!(" (counted from 0; id {names}, line {} of {})", lines[0], input.name),
-        _ => format!(" (counted from 0; ids {names}, lines {} of {})", lines.join(", "), input.name),
+        _ => format!(" (counted from 0; ids {names}, lines {} of {})", some_of(lines, buffers.len()), input.name),
     }
 }
 
 fn solve(input: &Input, minimize: bool, limit: Duration, output: TableOutput) -> Result<Outcome> {
     let buffers = &input.table.problem.buffers;
-    if output == TableOutput::Json {
-        let n_periods: usize = buffers.iter().map(|b| b.idle.len()).sum();
-        let needed = buffers.len() as u64 * JSON_BUFFER_BYTES + n_periods as u64 * JSON_PERIOD_BYTES;
-        room::require(needed, &format!("to print {} buffers as JSON", buffers.len()))?;
-    }
     let found = search(input, minimize, limit)?;
     let capacity = input.table.problem.capacity;
     let (placed, outcome) = match &found {
@@ -232,11 +213,16 @@ fn fixed_top(table: &Table) -> u64 {
 }
 
 fn names(table: &Table, buffers: &[usize]) -> String {
-    let mut text: Vec<String> = buffers.iter().take(SHOWN_NAMES).map(|&i| plain(&table.ids[i])).collect();
-    if buffers.len() > SHOWN_NAMES {
-        text.push(format!("and {} more", buffers.len() - SHOWN_NAMES));
+    let ids = buffers.iter().filter_map(|&i| table.ids.get(i));
+    some_of(ids.take(SHOWN_NAMES).map(|id| plain(id)).collect(), buffers.len())
+}
+
+/// The first words of so many.
+fn some_of(mut words: Vec<String>, n: usize) -> String {
+    if n > SHOWN_NAMES {
+        words.push(format!("and {} more", n - SHOWN_NAMES));
     }
-    text.join(", ")
+    words.join(", ")
 }
 
 fn placed_json(table: &Table, placed: &Placed) -> Value {
@@ -348,4 +334,23 @@ fn render(mut input: Input, source: &TextSource, limit: Duration, file: Option<&
         Some(path) => Outputs::default().keep_text(source, "the problem").write(path, picture.as_bytes())?,
     }
     Ok(outcome)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_and_lines_end_and_need_not_exist() {
+        let text = (0..30).fold("id,lower,upper,size\n".to_owned(), |text, i| format!("{text}b{i},0,1,1\n"));
+        let input = Input { name: "t.csv".into(), table: csv::read(&text).unwrap(), text };
+        let all: Vec<usize> = (0..30).collect();
+        let words = whereabouts(&input, &all);
+        assert!(
+            words.contains("b19, and 10 more, lines 2, ") && words.contains(" 21, and 10 more of t.csv"),
+            "{words}"
+        );
+        assert_eq!(whereabouts(&input, &[99]), "");
+        assert_eq!(whereabouts(&input, &[3]), " (counted from 0; id b3, line 5 of t.csv)");
+    }
 }

@@ -16,11 +16,11 @@ mod tokenize;
 
 use crate::describe;
 use crate::exit::{Outcome, Refused};
-use crate::limit::{self, Bound, Limit};
+use crate::limit::{self, Bound};
 use crate::memory::{self, Memory};
 use crate::output;
 use crate::resolve::{Command, Compute};
-use minfer::{Blueprint, Change, EngineConfig, EngineError, Ledger, Levers, Model, Replanner, Shortfall};
+use minfer::{Blueprint, Change, EngineConfig, EngineError, Levers, Model, Owner, Replanner, Shortfall};
 use minfer_backend::{Backend, Capabilities};
 use minfer_cpu::Processors;
 use std::num::NonZeroUsize;
@@ -76,47 +76,33 @@ fn admitted(
     let capabilities = capabilities(compute);
     let blueprint = Blueprint::new(model, &config, &capabilities)?;
     let replanner = Replanner { model, config, backends: &capabilities };
-    let machine = memory::memory();
-    let bounds = compute.limit.bounds(machine)?;
-    if let Some((_, shortfall)) = shortfall(replanner, &blueprint, levers, &bounds)? {
-        return Err(Refused(describe::shortfall(&shortfall, spell)).into());
+    let bound = compute.limit.bound(memory::memory(), blueprint.ledger.sum(Owner::Weights))?;
+    if let Some(shortfall) = shortfall(replanner, &blueprint, levers, bound)? {
+        // Who allows no more comes first.
+        let words = bound.and_then(|bound| bound.words()).into_iter();
+        return Err(Refused(words.chain(describe::shortfall(&shortfall, levers, spell)).collect()).into());
     }
-    warn_of_paging(&blueprint, compute.limit, machine);
     Ok((config, blueprint))
 }
 
-/// What the bound says that misses most, if any misses something: what helps there helps everywhere. Who sets it is told on
-/// stderr.
+/// What a bound misses, if anything.
 fn shortfall(
     replanner: Replanner<'_>,
     blueprint: &Blueprint,
     levers: Levers,
-    bounds: &[Bound],
-) -> anyhow::Result<Option<(Bound, Shortfall)>> {
-    let Some(bound) = narrowest(bounds, &blueprint.ledger).filter(|bound| !bound.budget.admits(&blueprint.ledger))
-    else {
-        return Ok(None);
-    };
-    let config = EngineConfig { budget: Some(bound.budget), ..replanner.config };
+    bound: Option<Bound>,
+) -> anyhow::Result<Option<Shortfall>> {
+    let config = EngineConfig { budget: bound.map(|bound| bound.budget), ..replanner.config };
     match minfer::admit(&Replanner { config, ..replanner }, blueprint, levers) {
         Ok(()) => Ok(None),
-        Err(EngineError::OverBudget(shortfall)) => {
-            bound.words().iter().for_each(|words| output::line(words));
-            Ok(Some((bound, *shortfall)))
-        }
+        Err(EngineError::OverBudget(shortfall)) => Ok(Some(*shortfall)),
         Err(error) => Err(error.into()),
     }
 }
 
-/// The bound that leaves a ledger least to spare, or misses most; of equal ones the first.
-fn narrowest(bounds: &[Bound], ledger: &Ledger) -> Option<Bound> {
-    let spare = |bound: &Bound| i128::from(bound.budget.bytes) - i128::from(bound.budget.needed(ledger));
-    bounds.iter().copied().min_by_key(spare)
-}
-
 /// What is admitted may still be slow.
-fn warn_of_paging(blueprint: &Blueprint, limit: Limit, machine: Option<Memory>) {
-    if let Some(warning) = limit::paging_warning(blueprint.ledger.total(), limit, machine) {
+fn warn_of_paging(total_bytes: u64, machine: Option<Memory>) {
+    if let Some(warning) = limit::paging_warning(total_bytes, machine) {
         output::warn(&warning);
     }
 }

@@ -5,15 +5,15 @@ mod explain;
 mod picture;
 mod print;
 
-use super::{capabilities, narrowest, open, shortfall, warn_of_paging};
+use super::{capabilities, open, shortfall, warn_of_paging};
 use crate::describe;
-use crate::exit::Outcome;
+use crate::exit::{Failure, Outcome};
 use crate::limit::{Bound, Limit, SetBy};
 use crate::memory;
 use crate::output;
 use crate::resolve::{ModelPlan, Plan};
 use anyhow::Result;
-use minfer::{Blueprint, Change, EngineConfig, Fit, Fitted, Levers, Replanner, Shortfall};
+use minfer::{Blueprint, Change, EngineConfig, Fit, Fitted, Levers, Owner, Replanner, Shortfall};
 
 /// Prints the ledger of a model, or the difference between two.
 pub fn plan(settings: &Plan) -> Result<Outcome> {
@@ -29,7 +29,7 @@ pub struct Planned<'a> {
     pub replanner: Replanner<'a>,
     pub context: minfer::ContextChoice,
     pub blueprint: Blueprint,
-    /// What `--fit` found, and the bound that allows no more.
+    /// What `--fit` found, and the bound in which it fits.
     pub fitted: Option<(Bound, Fit, Fitted)>,
     /// The bound to tell of: the one that refuses, that was asked for, or that the system enforces.
     pub bound: Option<Bound>,
@@ -40,39 +40,44 @@ pub struct Planned<'a> {
 fn of_model(settings: &ModelPlan) -> Result<Outcome> {
     let model = open::model(&settings.model, None)?;
     let context = minfer::choose_n_ctx(settings.n_ctx, 0, Some(0), model.spec.n_ctx_train)?;
-    let machine = memory::memory();
-    let limit = settings.compute.limit;
-    // A size may be another machine's: it alone decides, and what is enforced here is told beside it.
-    let judges = |bound: &Bound| !matches!(limit, Limit::Bytes(_)) || bound.by == SetBy::Asked;
-    let (bounds, others): (Vec<_>, Vec<_>) = limit.bounds(machine)?.into_iter().partition(judges);
     let config = EngineConfig { n_ctx: context.n_ctx, ..settings.compute.config }.checked()?;
     let capabilities = capabilities(&settings.compute);
-    let replanner = Replanner { model: &model, config, backends: &capabilities };
-    let fits = |what| bounds.iter().map(move |&bound| (bound, what, minfer::fit(&replanner, bound.budget, what)));
-    // What every bound admits is what the narrowest one does; of those that admit the same, the one that leaves least.
-    let spare = |bound: &Bound, fitted: &Fitted| bound.budget.bytes.saturating_sub(fitted.needed_bytes);
-    let tightness = |(bound, _, fitted): &(Bound, Fit, Fitted)| (fitted.value, spare(bound, fitted));
-    let fitted = settings.fit.and_then(|what| fits(what).min_by_key(tightness));
-    let replanner = match fitted {
-        Some((_, what, Fitted { value: Some(value), .. })) => replanner_with(replanner, what.change(value)),
-        _ => replanner,
+    let mut replanner = Replanner { model: &model, config, backends: &capabilities };
+    let mut blueprint = replanner.blueprint(&[])?;
+    let (limit, machine, weights_bytes) =
+        (settings.compute.limit, memory::memory(), blueprint.ledger.sum(Owner::Weights));
+    // A size may be another machine's: it alone decides, and what is enforced here is told beside it.
+    let (judge, here) = match limit {
+        Limit::Bytes(_) => (None, machine),
+        _ => (machine, None),
     };
-    let blueprint = replanner.blueprint(&[])?;
-    let refused = shortfall(replanner, &blueprint, Levers::default(), &bounds)?;
-    if refused.is_none() {
-        warn_of_paging(&blueprint, limit, machine);
+    let bound = limit.bound(judge, weights_bytes)?;
+    let mut fitted = None;
+    if let Some(what) = settings.fit {
+        let bound = bound.ok_or_else(|| {
+            let failure = Failure::new("--fit: the system does not say how much memory there is");
+            failure.hint("give a number, such as --memory 8GiB")
+        })?;
+        let found = minfer::fit(&replanner, bound.budget, what);
+        if let Some(value) = found.value {
+            replanner = replanner_with(replanner, what.change(value));
+            blueprint = replanner.blueprint(&[])?;
+        }
+        fitted = Some((bound, what, found));
     }
-    let other = narrowest(&others, &blueprint.ledger).filter(|other| !other.budget.admits(&blueprint.ledger));
-    if let Some(words) = other.and_then(|other| other.words()) {
+    let shortfall = shortfall(replanner, &blueprint, Levers::default(), bound)?;
+    if shortfall.is_some() {
+        bound.and_then(|bound| bound.words()).iter().for_each(|words| output::line(words));
+    } else {
+        warn_of_paging(blueprint.ledger.total(), judge);
+    }
+    let here = Limit::Enforced.bound(here, weights_bytes)?.filter(|here| !here.budget.admits(&blueprint.ledger));
+    if let Some(words) = here.and_then(|here| here.words()) {
         output::warn(&format!("{words}: here this would not run"));
     }
     // What the machine merely has is no limit that anybody set.
-    let is_set = |bound: &Bound| settings.fit.is_some() || bound.by != SetBy::Machine;
-    let in_force: Vec<Bound> = bounds.iter().copied().filter(is_set).collect();
-    let (bound, shortfall) = match refused {
-        Some((bound, shortfall)) => (Some(bound), Some(shortfall)),
-        None => (narrowest(&in_force, &blueprint.ledger), None),
-    };
+    let is_told = |bound: &Bound| shortfall.is_some() || settings.fit.is_some() || bound.by != SetBy::Machine;
+    let bound = bound.filter(is_told);
     let planned = Planned { settings, replanner, context, blueprint, fitted, bound, shortfall };
     picture::draw(&planned)?;
     if settings.json {

@@ -2,14 +2,14 @@
 
 use super::template::{chosen_template, in_file};
 use super::text::read_prompt;
-use super::{admitted, backend_words, backends, open};
+use super::{admitted, backend_words, backends, open, warn_of_paging};
 use crate::describe;
 use crate::exit::{Failure, Outcome};
 use crate::measure::{Usage, report_memory};
+use crate::memory;
 use crate::output::{self, note};
 use crate::outputs::{Output, Outputs, cannot_write};
 use crate::resolve::Run;
-use crate::room;
 use crate::watch::Watch;
 use anyhow::Result;
 use minfer::{
@@ -26,10 +26,6 @@ use std::sync::Arc;
 /// What the program ends with on the second Ctrl+C: 128 plus the number of the signal, as shells say it.
 const INTERRUPTED: i32 = 130;
 
-/// What a template of a short conversation may take before a budget can be asked about its prompt: a stack of 43 MiB, which is
-/// hardly ever touched, and the text.
-const TEMPLATE_BYTES: u64 = 64 << 20;
-
 /// Answers a prompt.
 pub fn run(settings: Run) -> Result<Outcome> {
     let start = Usage::now();
@@ -39,17 +35,24 @@ pub fn run(settings: Run) -> Result<Outcome> {
     }
     let model = open_model(&settings)?;
     model.warnings.iter().for_each(|warning| output::warn(warning));
-    if !settings.raw && room::left().is_some_and(|bytes| bytes < TEMPLATE_BYTES) {
-        // What does not fit without any prompt is told of before a template fails for the same reason.
-        let n_ctx = minfer::choose_n_ctx(settings.n_ctx, 0, Some(0), model.spec.n_ctx_train)?.n_ctx;
+    let as_it_is = text_prompt(&model.tokenizer, &text);
+    // A budget is asked before a template is filled in, which takes a large stack; its tokens may raise the context.
+    let is_known = settings.raw || model.chat_template.is_none();
+    let n_ctx = match is_known {
+        true => choose_context(&model, &as_it_is, &settings)?.n_ctx,
+        false => minfer::choose_n_ctx(settings.n_ctx, 0, Some(0), model.spec.n_ctx_train)?.n_ctx,
+    };
+    let admit = |n_ctx: u32, prompt: &Prompt| {
         let config = EngineConfig { n_ctx, ..settings.compute.config };
-        let levers = Levers { least_n_ctx: None, slots: false };
-        admitted(&model, config, &settings.compute, levers, describe::flag)?;
-    }
-    let prompt = prompt(&model, text, &settings)?;
+        admitted(&model, config, &settings.compute, levers(prompt, &settings), describe::flag)
+    };
+    let (mut config, mut blueprint) = admit(n_ctx, &as_it_is)?;
+    let prompt = prompt(&model, text, as_it_is, &settings)?;
     let choice = choose_context(&model, &prompt, &settings)?;
-    let config = EngineConfig { n_ctx: choice.n_ctx, ..settings.compute.config };
-    let (config, blueprint) = admitted(&model, config, &settings.compute, levers(&prompt, &settings), describe::flag)?;
+    if choice.n_ctx != n_ctx {
+        (config, blueprint) = admit(choice.n_ctx, &prompt)?;
+    }
+    warn_of_paging(blueprint.ledger.total(), memory::memory());
     let mut outputs = outputs(&settings, &model);
     let dumps = Dumps::open(&settings, &mut outputs)?;
     let watch = Watch::open(&settings.watch, &mut outputs)?;
@@ -91,10 +94,10 @@ fn outputs(settings: &Run, model: &Model) -> Outputs {
     Outputs::beside(&model.file).keep_text(&settings.prompt, "the prompt").keep(template, "the chat template")
 }
 
-/// The prompt in the words of the model's chat template, unless it has none or none is wanted.
-fn prompt(model: &Model, text: String, settings: &Run) -> Result<Prompt> {
+/// The prompt in the words of the model's chat template, unless it has none or none is wanted: then it stays as it is.
+fn prompt(model: &Model, text: String, as_it_is: Prompt, settings: &Run) -> Result<Prompt> {
     if settings.raw {
-        return Ok(text_prompt(&model.tokenizer, &text));
+        return Ok(as_it_is);
     }
     if model.chat_template.is_none() {
         if settings.system.is_some() {
@@ -104,7 +107,7 @@ fn prompt(model: &Model, text: String, settings: &Run) -> Result<Prompt> {
         if !settings.quiet {
             output::line("this model has no chat template: the prompt is continued as it is");
         }
-        return Ok(text_prompt(&model.tokenizer, &text));
+        return Ok(as_it_is);
     }
     let system = settings.system.as_ref().map(|system| Message::new("system", system.as_str()));
     let messages: Vec<Message> = system.into_iter().chain([Message::new("user", text)]).collect();

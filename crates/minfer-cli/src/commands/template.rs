@@ -22,7 +22,7 @@ const DEFAULT: &str = "default";
 
 /// Prints a template, the names of all, or a rendered conversation.
 pub fn template(settings: &Template) -> Result<Outcome> {
-    let file = open::with_vocabulary(&settings.model)?;
+    let file = open::header(&settings.model)?;
     if settings.list {
         let mut names = output::Table::new(&[]);
         let own = in_file(&settings.model, chat_template(&file))?.map(|_| DEFAULT.to_owned());

@@ -14,7 +14,7 @@ use serde_json::json;
 
 /// Prints the ids of a text, or the text of ids.
 pub fn tokenize(settings: &Tokenize) -> Result<Outcome> {
-    let file = open::with_vocabulary(&settings.model)?;
+    let file = open::header(&settings.model)?;
     let loaded = in_file(&settings.model, load_tokenizer_as(&file, settings.words.pre))?;
     loaded.warnings.iter().for_each(|warning| output::warn(&warning.to_string()));
     let tokenizer = in_file(&settings.model, Tokenizer::new(loaded.spec))?;

@@ -5,7 +5,7 @@ use crate::describe;
 use crate::limit::Bound;
 use crate::output::{Table, mib};
 use anyhow::Result;
-use minfer::{BackendKind, Change, Fit, Fusion, Ledger, Owner, Shortfall};
+use minfer::{BackendKind, Change, Fit, Fusion, Ledger, Levers, Owner, Shortfall};
 use minfer_plan::PlanRecord;
 use serde_json::{Value, json};
 use std::io::{self, Write};
@@ -50,9 +50,9 @@ pub fn verdict(out: &mut dyn Write, planned: &Planned<'_>) -> io::Result<()> {
             let spare = bound.budget.bytes.saturating_sub(bound.budget.needed(&planned.blueprint.ledger));
             writeln!(out, "budget   {}: fits, {} to spare", bound.short_words(), mib(spare))
         }
-        Some(shortfall) => {
-            describe::shortfall(shortfall, describe::flag).iter().try_for_each(|line| writeln!(out, "{line}"))
-        }
+        Some(shortfall) => describe::shortfall(shortfall, Levers::default(), describe::flag)
+            .iter()
+            .try_for_each(|line| writeln!(out, "{line}")),
     }
 }
 
