@@ -95,6 +95,26 @@ proptest! {
         prop_assert!(heights[2] <= heights[0] && heights[2] <= heights[1]);
     }
 
+    /// The checker's walk through time says what comparing all pairs, step by step, says.
+    #[test]
+    fn the_checker_finds_every_overlap(
+        buffers in prop::collection::vec((buffer(50), 0..600u64), 0..12),
+    ) {
+        let (buffers, offsets): (Vec<Buffer>, Vec<u64>) =
+            buffers.into_iter().map(|(b, offset)| { let at = offset / b.alignment * b.alignment; (b, at) }).unzip();
+        let overlap = |i: usize, j: usize| {
+            let ((a, b), (at_a, at_b)) = ((&buffers[i], &buffers[j]), (offsets[i], offsets[j]));
+            let bytes = at_a.max(at_b) < (at_a + a.size).min(at_b + b.size);
+            bytes && (a.lower..a.upper).any(|step| steps::is_live(a, step) && steps::is_live(b, step))
+        };
+        let is_wrong = (0..buffers.len()).any(|i| (0..i).any(|j| overlap(i, j)));
+        match check(&Problem::new(buffers.clone()), &offsets) {
+            Ok(_) => prop_assert!(!is_wrong),
+            Err(Violation::Overlap { first, second }) => prop_assert!(overlap(first, second)),
+            Err(other) => prop_assert!(false, "{other}"),
+        }
+    }
+
     #[test]
     fn naive_shares_no_byte(problem in problem(30)) {
         let mut always = problem.clone();
