@@ -70,22 +70,11 @@ fn search(input: &Input, minimize: bool, limit: Duration) -> Result<Found> {
     let table = &input.table;
     let mut options = Options::default();
     options.node_budget = GREEDY_NODES;
-    (options.search_nodes, options.minimize) = (0, minimize);
+    (options.search_nodes, options.minimize) = (u64::MAX, minimize);
+    // A second thread keeps as much again.
+    options.parallel = room::left().is_none_or(|left| left >= search_bytes(&table.problem, true));
     let start = Instant::now();
-    let is_over = || start.elapsed() >= limit;
-    // Most problems need no search.
-    let mut answer = place_until(&table.problem, Strategy::Planned, &options, &is_over);
-    let is_open = match &answer {
-        Ok(placed) => (minimize || table.problem.capacity.is_none()) && !placed.certificate.verdict.is_optimal(),
-        Err(error) => matches!(error, PlaceError::AboveCapacity { .. }),
-    };
-    if is_open && !is_over() {
-        // A second thread keeps as much again.
-        options.parallel = room::left().is_none_or(|left| left >= search_bytes(&table.problem, true));
-        options.search_nodes = u64::MAX;
-        answer = place_until(&table.problem, Strategy::Planned, &options, &is_over);
-    }
-    let found = match answer {
+    let found = match place_until(&table.problem, Strategy::Planned, &options, &|| start.elapsed() >= limit) {
         Ok(placed) => Found::Placed(placed),
         Err(PlaceError::AboveCapacity { found, .. }) => Found::TooHigh(*found),
         Err(PlaceError::Infeasible { capacity, lower_bound }) => Found::Nothing {
